@@ -14,6 +14,8 @@ mod crashing;
 mod fake;
 #[path = "agent_host/paying.rs"]
 mod paying;
+#[path = "agent_host/taking_back.rs"]
+mod taking_back;
 #[path = "agent_host/talking.rs"]
 mod talking;
 #[path = "agent_host/world.rs"]

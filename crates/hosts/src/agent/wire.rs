@@ -90,6 +90,12 @@ pub trait Connection: Send + Sync {
     /// Stops what it does; the prompt ends then.
     async fn cancel(&self);
 
+    /// What it was told in the middle of its work and has not got: it was cancelled before that. Each is
+    /// given once, and not told again by the connection.
+    fn take_untold(&self) -> Vec<PostId> {
+        Vec::new()
+    }
+
     /// Answers what it has asked. `Always` is `Once` here: agents write what is always allowed into
     /// files of the project or their user, where it would outlive the session and its sandbox. False if the words of a rejection could not be told with it.
     fn reply(&self, question: &str, reply: &Reply) -> bool;

@@ -10,7 +10,7 @@ use std::{
 };
 
 use async_trait::async_trait;
-use asyncagents_core::{lock::lock, question::Reply};
+use asyncagents_core::{id::PostId, lock::lock, question::Reply};
 use serde_json::{Value, json};
 use tokio::{
     io::{AsyncRead, AsyncWrite, AsyncWriteExt},
@@ -273,6 +273,14 @@ impl Connection for StreamConnection {
         if let Err(error) = self.request(interrupt, STOPPING).await {
             debug!(%error, "Claude Code was told to stop");
         }
+    }
+
+    fn take_untold(&self) -> Vec<PostId> {
+        let untold = lock(&self.shared.state).turns.take_untold();
+        untold
+            .into_iter()
+            .filter_map(|sent| sent.message.id)
+            .collect()
     }
 
     fn reply(&self, question: &str, reply: &Reply) -> bool {

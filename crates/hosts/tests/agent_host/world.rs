@@ -17,7 +17,7 @@ use asyncagents_hosts::{
     acp::{Acp, AcpSettings},
     agent::{
         AgentHost, AgentSettings, AskedCall, JournalSessions, Judge, Parts, Prices, Profile,
-        Verdict,
+        Verdict, Wire,
     },
 };
 use asyncagents_store::Sqlite;
@@ -32,6 +32,7 @@ pub(crate) struct World {
     store: Arc<Sqlite>,
     clock: Arc<SetClock>,
     prices: Arc<Prices>,
+    wire: Arc<dyn Wire>,
     host: Mutex<AgentHost>,
     _folder: TempDir,
 }
@@ -51,17 +52,14 @@ impl World {
         let store = Sqlite::open(folder.path().join("tasks.db")).expect("a store");
         let (store, clock) = (Arc::new(store), Arc::new(SetClock::start()));
         let prices: Arc<Prices> = Arc::new(|_, _| None);
-        let host = connect(
-            &agent,
-            &store,
-            &clock,
-            (Arc::new(AskAlways), prices.clone()),
-        );
+        let wire = acp(&agent);
+        let host = connect(&wire, &store, &clock, (Arc::new(AskAlways), prices.clone()));
         Self {
             agent,
             store,
             clock,
             prices,
+            wire,
             host: Mutex::new(host),
             _folder: folder,
         }
@@ -72,6 +70,13 @@ impl World {
         let (store, clock) = (self.store.clone(), self.clock.clone());
         let prefix = "asyncagents_".to_owned();
         OutsideHost::new(JournalSessions::new(store, clock, prefix))
+    }
+
+    /// With another agent in the place of the fake one.
+    pub(crate) fn driving(mut self, wire: impl Wire + 'static) -> Self {
+        self.wire = Arc::new(wire);
+        *self.host.lock().expect("not poisoned") = self.connected(AskAlways);
+        self
     }
 
     /// Where a token costs so much.
@@ -88,7 +93,7 @@ impl World {
 
     fn connected(&self, judge: impl Judge + 'static) -> AgentHost {
         let by = (Arc::new(judge) as Arc<dyn Judge>, self.prices.clone());
-        connect(&self.agent, &self.store, &self.clock, by)
+        connect(&self.wire, &self.store, &self.clock, by)
     }
 
     pub(crate) fn host(&self) -> AgentHost {
@@ -225,8 +230,19 @@ impl World {
     }
 }
 
+/// The fake agent, by its protocol.
+fn acp(agent: &FakeAgent) -> Arc<dyn Wire> {
+    let settings = AcpSettings {
+        name: "fake".to_owned(),
+        mode: Some("ask".to_owned()),
+        read_only_mode: Some("look".to_owned()),
+        ..AcpSettings::default()
+    };
+    Arc::new(Acp::new(settings, Arc::new(agent.clone())))
+}
+
 fn connect(
-    agent: &FakeAgent,
+    wire: &Arc<dyn Wire>,
     store: &Arc<Sqlite>,
     clock: &Arc<SetClock>,
     (judge, prices): (Arc<dyn Judge>, Arc<Prices>),
@@ -235,12 +251,6 @@ fn connect(
         name: name.into(),
         instructions: format!("You are {name}."),
         reads_only,
-    };
-    let settings = AcpSettings {
-        name: "fake".to_owned(),
-        mode: Some("ask".to_owned()),
-        read_only_mode: Some("look".to_owned()),
-        ..AcpSettings::default()
     };
     let owner: Option<OwnerId> = None;
     AgentHost::new(Parts {
@@ -252,7 +262,7 @@ fn connect(
         },
         store: store.clone(),
         clock: clock.clone(),
-        wire: Arc::new(Acp::new(settings, Arc::new(agent.clone()))),
+        wire: wire.clone(),
         judge,
         prices,
         owner: Arc::new(move || owner.clone()),

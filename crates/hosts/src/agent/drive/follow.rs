@@ -70,6 +70,7 @@ impl Driver {
             self.remarks.remove(0);
         }
         (self.sent, self.over, live.is_cancelled) = (until, None, false);
+        live.steered.clear();
         let model = live.said_model.take().map(|model| model.as_str().into());
         let fresh = said.about_tokens();
         let model = model.unwrap_or(self.model.clone());
@@ -205,6 +206,18 @@ impl Driver {
             }
         };
         let (ended, live) = ended;
+        if aborted.is_some()
+            && let Some(live) = &live
+        {
+            // The agent was stopped before it got these: the next prompt has them.
+            let untold = live.connection.take_untold();
+            let before = live
+                .steered
+                .iter()
+                .filter(|(post, _)| untold.contains(post));
+            let before = before.map(|(_, sent)| *sent).min();
+            self.sent = self.sent.min(before.unwrap_or(u64::MAX));
+        }
         let prices = self.shared.prices.clone();
         let steps = turn.end(ended.as_ref().ok(), self.sent, &*prices, &mut self.cost);
         self.carry_out(steps).await?;
@@ -251,7 +264,10 @@ impl Driver {
         }
         let unsent: Vec<Filed> = self.unsent().cloned().collect();
         if let Some(last) = unsent.last() {
-            live.tell(Told::Entries(last.seq), message::message(&unsent));
+            let message = message::message(&unsent);
+            live.steered
+                .extend(message.id.clone().map(|post| (post, self.sent)));
+            live.tell(Told::Entries(last.seq), message);
         }
     }
 

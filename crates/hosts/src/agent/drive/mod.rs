@@ -11,7 +11,7 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 use asyncagents_core::{
     agent::{Conversation, End, Entry, Filed, Stop},
     budget::Cost,
-    id::{ModelName, OwnerId, SessionId},
+    id::{ModelName, OwnerId, PostId, SessionId},
     port::{Session, SessionEvent, WholeSession, is_driven_elsewhere},
 };
 use tokio::time;
@@ -73,6 +73,8 @@ struct Live {
     events: EventReceiver,
     /// What it is told in the middle of its work, until it says whether it has got that.
     telling: Option<Telling>,
+    /// What it was told in the middle of the turn, and the newest entry that it had got before.
+    steered: Vec<(PostId, u64)>,
     /// It was told to stop, because its run has ended.
     is_cancelled: bool,
     /// What it has spent while it had no work, and the model that it said then.
@@ -88,6 +90,7 @@ impl Live {
             connection,
             events,
             telling: None,
+            steered: Vec::new(),
             is_cancelled: false,
             owed: None,
             said_model: None,
