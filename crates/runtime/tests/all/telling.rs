@@ -87,6 +87,9 @@ async fn a_message_that_cannot_be_read_is_not_told_and_the_next_one_is() {
     let child = ScriptedHost::session_of(&task);
     harness.host.faults().busy.insert(child);
     tell(&process, &task, "left").await;
+    // What was read before would be told as it was.
+    let was_tried = async || harness.host.faults().asked.contains_key(&Call::Deliver);
+    until("it is tried", was_tried).await;
     harness.damage("UPDATE notices SET kind = 'strange'");
     harness.host.faults().busy.clear();
     // Whoever reads the row before it is given up is told that it is damaged.
