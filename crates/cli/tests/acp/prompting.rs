@@ -131,29 +131,40 @@ async fn what_the_model_notes_down_is_the_plan() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_second_prompt_waits_for_the_first() {
+async fn prompts_that_come_during_a_turn_are_done_in_their_order() {
     let gate = Gate::closed();
-    let script = Script::new()
-        .rule(
-            When::always().last("First"),
-            Reply::text("One.").behind(&gate),
+    let waiting = ["Second", "Third", "Fourth", "Fifth", "Sixth"];
+    let script = waiting.iter().fold(Script::new(), |script, prompt| {
+        script.rule(
+            When::always().last(*prompt),
+            Reply::text(format!("{prompt}.")),
         )
-        .rule(When::always().last("Second"), Reply::text("Two."));
+    });
+    let script = script.rule(
+        When::always().last("First"),
+        Reply::text("First.").behind(&gate),
+    );
     let home = Home::new(script).await;
     let editor = Editor::start(&home).await;
     let session = editor.session(&home).await;
-    let first = editor.begin(&session, "First");
+    let mut begun = vec![editor.begin(&session, "First")];
     home.wait_for(|requests| requests.len() == 1).await;
-    let second = editor.begin(&session, "Second");
-    // Whatever is answered after it was read after the second prompt.
+    begun.extend(waiting.map(|prompt| editor.begin(&session, prompt)));
+    // Whatever is answered after it was read after the prompts.
     editor.session(&home).await;
     gate.open();
-    for prompt in [first, second] {
+    for prompt in begun {
         let answer = ended(prompt).await.expect("an answer");
         assert_eq!(answer.stop_reason, StopReason::EndTurn);
     }
-    assert_eq!(editor.said(&session), "One.Two.");
-    assert!(home.newest().contains("One."), "the second knows the first");
+    assert_eq!(
+        editor.said(&session),
+        "First.Second.Third.Fourth.Fifth.Sixth."
+    );
+    assert!(
+        home.newest().contains("First."),
+        "the last one knows the first"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
