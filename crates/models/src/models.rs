@@ -100,6 +100,16 @@ impl Models {
         })
     }
 
+    /// What tokens cost of a model that another agent asks, by its full name: its provider may be none
+    /// that is asked here. None if the price is unknown.
+    pub fn cost_elsewhere(&self, name: &str, usage: Usage) -> Option<Cost> {
+        if let Ok(known) = self.resolve(name) {
+            return known.cost(usage);
+        }
+        let (provider, model) = name.split_once('/')?;
+        self.0.prices.figures(provider, model, true).cost(usage)
+    }
+
     /// Checks the name and the key of a model, without a request.
     pub fn check(&self, name: &str) -> Result<(), ModelError> {
         self.resolve(name)?.service.plain_key().map(drop)

@@ -24,6 +24,7 @@ pub use agent_process::{
     AgentCommand, AgentFiles, AgentLife, AgentLimits, AgentNetwork, AgentProcess, AgentStartError,
     agent_environment,
 };
+pub use places::real_path;
 pub use prepared::Prepared;
 pub use resources::{Bytes, MemoryLimit, Resources};
 pub use sandbox::{SESSION_VARIABLE, Sandbox, sandbox_exec};

@@ -59,7 +59,7 @@ impl Places {
     /// Resolves the folders of the settings.
     pub(crate) fn new(settings: &Settings, temporary: &Path) -> io::Result<Self> {
         let workspace = real_folder(&settings.workspace)?;
-        let real = |path: &PathBuf| real(&workspace.join(path));
+        let real = |path: &PathBuf| real_path(&workspace.join(path));
         let all_real = |paths: &[PathBuf]| paths.iter().map(real).collect::<io::Result<Vec<_>>>();
 
         let mut writable = vec![workspace.clone(), fs::canonicalize(temporary)?];
@@ -113,7 +113,7 @@ impl Places {
             _ => self.workspace.join(given),
         };
         let path =
-            real(&path).map_err(|error| format!("cannot resolve {}: {error}", echo(given)))?;
+            real_path(&path).map_err(|error| format!("cannot resolve {}: {error}", echo(given)))?;
         if self.is_secret(&path) {
             return Err(format!(
                 "{} may hold credentials and is kept from tools",
@@ -135,7 +135,7 @@ impl Places {
         if place.outside {
             return Err(self.refusal(place));
         }
-        let is_same = real(&place.path).is_ok_and(|now| now == place.path);
+        let is_same = real_path(&place.path).is_ok_and(|now| now == place.path);
         if !is_same || self.is_secret(&place.path) {
             let shown = &place.shown;
             return Err(format!(
@@ -147,7 +147,7 @@ impl Places {
 
     /// Whether commands may change the settings of programs in the home folder.
     pub(crate) fn home_is_writable(&self) -> bool {
-        let home = self.home.as_deref().map(real).and_then(Result::ok);
+        let home = self.home.as_deref().map(real_path).and_then(Result::ok);
         home.is_some_and(|home| deepest(&self.writable, &home).is_some())
     }
 
@@ -233,7 +233,10 @@ fn deepest(folders: &[PathBuf], path: &Path) -> Option<usize> {
 
 /// Where an absolute path leads, following links as the kernel does. What does not exist yet is
 /// taken as it is written.
-fn real(path: &Path) -> io::Result<PathBuf> {
+///
+/// # Errors
+/// When links lead round in circles.
+pub fn real_path(path: &Path) -> io::Result<PathBuf> {
     let mut found = PathBuf::from("/");
     let mut ahead: VecDeque<OsString> = parts(path);
     let mut links = 0;

@@ -24,15 +24,14 @@ use asyncagents_runtime::{Problem, Skills, ToolDoor};
 use asyncagents_tools::Toolbox;
 
 use super::{
-    HostContext, HostKind, ShellLaunch, refused, tool_settings::tool_settings, wrong_kind,
+    HostContext, HostKind, ShellLaunch, inherited::choose_parent, refused,
+    tool_settings::tool_settings, wrong_kind,
 };
 use crate::{
     config::{AgentConfig, Config, load_launched, with_project},
-    exit::{self, Failure, no_session},
+    exit::{self, Failure},
     folders::{agent_folders, check_in_place, real_folder, skill_dirs},
     launch_secrets::{self, Overrides},
-    make_visible::make_visible,
-    print,
     skill_commands::ReadOnlyCommands,
 };
 
@@ -142,21 +141,10 @@ impl EngineHosts {
             let checked = engine.check(&request.agent.as_str().into(), None);
             checked.map_err(exit::refused)?;
         }
-        if request.fork && !launch.is_session_named {
-            let newest = engine.newest().await.map_err(Problem::from)?;
-            launch.session = newest.ok_or_else(|| {
-                Failure::Input(anyhow!(
-                    "there is no session in this folder to inherit; `asyncagents run` begins one, \
-                     and --session names another"
-                ))
-            })?;
-        }
-        if request.fork {
-            let parent = engine.session(&launch.session).await.map_err(no_session)?;
-            let title = make_visible(&parent.title);
-            print::remark(&format!("inherits {} \"{title}\"\n", launch.session));
-        }
-        Ok(())
+        let HostRef::Engine { folder } = launch.host.host.clone() else {
+            return Ok(());
+        };
+        choose_parent(&*self.context.store, &folder, launch).await
     }
 
     /// The agent of a setup, and the skills of its folder.

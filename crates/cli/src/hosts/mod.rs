@@ -2,6 +2,7 @@
 
 mod agent;
 mod engine;
+mod inherited;
 mod opencode2_bridge;
 mod opencode2_transport;
 mod opencode_bridge;

@@ -63,7 +63,12 @@ fn what_a_user_has_allowed_an_agent_is_asked_about_here(
     assert!(!tell::made(&world), "it may only read");
     let requests = world.requests();
     let last = requests.last().expect("a request").last();
-    let is_refused = ["may only read", "User refused permission"];
+    // In our words, or in those of Claude Code's adapter and of OpenCode.
+    let is_refused = [
+        "may only read",
+        "User refused permission",
+        "rejected permission",
+    ];
     assert!(
         is_refused.iter().any(|words| last.contains(words)),
         "{last}"

@@ -14,6 +14,12 @@ told! {
     a_rule_that_is_written_later_counts_for_the_next_task
 }
 
+// goose asks about everything anyway.
+told! {
+    for (claude Claude, claude_alone ClaudeAlone, codex Codex, gemini Gemini, opencode OpenCode):
+    a_rule_about_reading_holds
+}
+
 // Codex has a sandbox of its own then, which lets it read everything.
 told! {
     for (claude Claude, claude_alone ClaudeAlone):
@@ -52,6 +58,46 @@ mod tell {
         let id = world.launch("Make it");
         assert_eq!(world.result(&id), "So be it.");
         assert!(!made.exists());
+    }
+
+    pub(super) fn a_rule_about_reading_holds(agent: Agent) {
+        let script = |home: &crate::home::Home| {
+            let (secret, open) = (home.path("project/.env"), home.path("project/notes.txt"));
+            Script::new()
+                .rule(asked("Read the notes"), agent.reads(&open))
+                .rule(asked("Read the secret"), agent.reads(&secret))
+                .rule(
+                    When::always().tools(true).contains("Read the"),
+                    Reply::text("That is what there is."),
+                )
+        };
+        let Some(world) = World::new(agent, script) else {
+            return;
+        };
+        let settings = fs::read_to_string(world.home.path(SETTINGS)).expect("settings");
+        let reads = agent == Agent::Codex;
+        let rules = if reads {
+            "deny = [\"read(.env)\", \"bash(cat *.env)\"]"
+        } else {
+            "deny = [\"read(.env)\"]"
+        };
+        let settings = settings.replace("allow = [\"bash(cat *)\"]", rules);
+        world.home.write(SETTINGS, &settings);
+        world.home.write("project/.env", "KEY=sesame\n");
+        world.home.write("project/notes.txt", "Mind the gap\n");
+        let id = world.launch("Read the secret");
+        assert_eq!(world.result(&id), "That is what there is.");
+        let id = world.launch("Read the notes");
+        if reads {
+            // Nobody can tell which files a command reads.
+            let question = world.question(&id);
+            world.permit(&id, &question);
+        }
+        assert_eq!(world.result(&id), "That is what there is.");
+        let requests = world.requests();
+        let is_told = |text: &str| requests.iter().any(|request| request.text().contains(text));
+        assert!(is_told("Mind the gap"));
+        assert!(!is_told("sesame"));
     }
 
     pub(super) fn without_a_sandbox_nothing_outside_of_the_folder_is_read_unasked(agent: Agent) {

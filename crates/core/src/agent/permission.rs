@@ -354,6 +354,12 @@ impl Permissions {
         modes.filter(frees).collect()
     }
 
+    /// Whether a rule forbids that something is read, or wants to be asked first.
+    pub fn restrict_reading(&self) -> bool {
+        let mut rules = self.deny.iter().chain(&self.ask);
+        rules.any(|rule| READERS.iter().any(|reader| rule.names(reader)))
+    }
+
     /// Whether a rule lets a call pass, whatever the mode is.
     pub fn frees(&self, tool: &str, kind: Kind, target: &str) -> bool {
         self.allow.iter().any(|rule| rule.frees(tool, kind, target))

@@ -180,12 +180,17 @@ fn options(property: &Value) -> Vec<String> {
     if property["type"] == "boolean" {
         return vec!["true".to_owned(), "false".to_owned()];
     }
-    let values = property["enum"]
-        .as_array()
-        .or(property["items"]["enum"].as_array());
-    let words = values.into_iter().flatten().filter_map(Value::as_str);
+    // Plain, or each with a title of its own.
+    let of = [property, &property["items"]].into_iter();
+    let mut lists = of.flat_map(|of| [&of["enum"], &of["oneOf"], &of["anyOf"]]);
+    let values = lists.find_map(Value::as_array);
+    let word = |value: &Value| {
+        let word = value.as_str().or_else(|| value["const"].as_str());
+        word.map(str::to_owned)
+    };
+    let words = values.into_iter().flatten().filter_map(word);
     let words = words.filter(|word| word.len() <= LONGEST_TEXT);
-    words.take(MOST_FIELDS).map(str::to_owned).collect()
+    words.take(MOST_FIELDS).collect()
 }
 
 /// The answer to a form, in the types that it asks for.

@@ -1,6 +1,6 @@
 //! What an agent says that it can do.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 /// What an agent can do, as it says itself.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -26,11 +26,7 @@ impl Capabilities {
             forks: session("fork"),
             closes: session("close"),
             steers: said("/_meta/steering/supported"),
-            // Claude Code's adapter and Gemini CLI put what is embedded behind the prompt, whatever the
-            // order.
-            embeds_context: said("/agentCapabilities/promptCapabilities/embeddedContext")
-                && !said("/agentCapabilities/_meta/claudeCode")
-                && answer.pointer("/agentInfo/name") != Some(&json!("gemini-cli")),
+            embeds_context: said("/agentCapabilities/promptCapabilities/embeddedContext"),
             takes_instructions: session("systemPrompt"),
         }
     }
@@ -43,6 +39,8 @@ fn is_offered(value: &Value) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]

@@ -35,11 +35,12 @@ const CONTEXT: &str = "asyncagents://context";
 /// How much is kept of why a model failed, in characters.
 const LONGEST_FAILURE: usize = 2_000;
 
-/// How many calls without a result are known, and how many bytes of them; how many questions can be
-/// open. An agent may begin and ask without end.
+/// How many calls without a result are known, and how many questions can be open; how many bytes of
+/// them. An agent may begin and ask without end.
 const MOST_CALLS: usize = 1_000;
 const MOST_OF_CALLS: usize = 16 << 20;
 const MOST_ASKED: usize = 100;
+const MOST_OF_ASKED: usize = 16 << 20;
 
 /// A process that speaks the protocol.
 pub(super) struct Peer {
@@ -129,6 +130,8 @@ enum OpenAsk {
 
 struct OpenRequest {
     request: Value,
+    /// How many bytes that is.
+    size: usize,
     responder: Responder<Value>,
     /// Goes with the request: it cannot be taken back any more.
     _open: oneshot::Sender<()>,
@@ -398,8 +401,9 @@ impl Heard {
         responder: Responder<Value>,
     ) -> Result<(), acp::Error> {
         let (method, params) = (request.method(), request.params());
+        let size = params.to_string().len();
         let mut state = lock(&self.state);
-        if state.asked.len() >= MOST_ASKED {
+        if !state.has_room_to_ask(size) {
             self.unsent.add();
             let error = acp::Error::internal_error().data("too many questions are open");
             return responder.respond_with_error(error);
@@ -417,6 +421,7 @@ impl Heard {
             });
             OpenRequest {
                 request: params.clone(),
+                size,
                 responder,
                 _open: open,
             }
@@ -464,7 +469,7 @@ impl Heard {
             return;
         };
         // Between prompts nobody hears it, and the agent has nothing to do.
-        if !state.prompted || state.asked.len() >= MOST_ASKED {
+        if !state.prompted || !state.has_room_to_ask(0) {
             return;
         }
         let open = OpenAsk::Hook { call, answer };
@@ -544,6 +549,15 @@ impl State {
         self.replayed_end = text[end..].to_owned();
     }
 
+    /// Whether a question of so many bytes can be open beside the others.
+    fn has_room_to_ask(&self, size: usize) -> bool {
+        let sizes = self.asked.values().map(|open| match open {
+            OpenAsk::Permission(open) | OpenAsk::Form(open) => open.size,
+            OpenAsk::Hook { .. } => 0,
+        });
+        self.asked.len() < MOST_ASKED && sizes.sum::<usize>() + size <= MOST_OF_ASKED
+    }
+
     /// Answers what was asked.
     fn answer(&mut self, open: OpenAsk, reply: &Reply, unsent: &Unsent) {
         match open {
@@ -563,15 +577,17 @@ impl State {
         }
     }
 
-    /// Whether a call is made that changes something, and that no hook was allowed. Agents go on when a
-    /// hook is missing, fails, or was killed.
+    /// Whether a command is run or a file changed, and no hook was allowed that. Agents go on when a hook
+    /// is missing, fails, or was killed.
     fn is_unasked(&self, update: &Value) -> bool {
-        let changes = matches!(
-            update["kind"].as_str(),
-            Some("execute" | "edit" | "delete" | "move")
-        );
+        let is_asked_about = match update["kind"].as_str() {
+            Some("execute" | "edit" | "delete" | "move") => true,
+            // A command with which it reads has no input; a look at a picture or into the web has.
+            Some("read" | "search") => update["rawInput"].is_null(),
+            _ => false,
+        };
         let call = updates::call_id(update).unwrap_or_default();
-        changes && !self.allowed.contains(call)
+        is_asked_about && !self.allowed.contains(call)
     }
 
     /// Keeps what is known of a call: a question about it may not repeat it.

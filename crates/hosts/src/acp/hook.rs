@@ -88,10 +88,12 @@ pub(super) fn read(id: String, input: &[u8], tools: Option<&str>) -> Option<Hook
     })
 }
 
+/// Without blanks around a name: who applies the patch takes none for a part of it.
 fn files_of(patch: &str) -> Vec<String> {
     let file = |line: &str| {
         let mut names = FILES_OF_PATCH.iter();
-        names.find_map(|begins| line.trim_start().strip_prefix(begins).map(str::to_owned))
+        let name = names.find_map(|begins| line.trim().strip_prefix(begins));
+        name.map(|name| name.trim().to_owned())
     };
     patch.lines().filter_map(file).collect()
 }
@@ -145,7 +147,7 @@ mod tests {
             (Some(Kind::Run), "rm -rf x")
         );
         let patch =
-            "*** Begin Patch\n*** Update File: a.rs\n*** Move to: b.rs\n-x\n+y\n*** End Patch";
+            "*** Begin Patch\n*** Update File: a.rs\n *** Move to:  b.rs \n-x\n+y\n*** End Patch";
         let patch = call("apply_patch", json!({"command": patch}));
         assert_eq!(patch.kind, Some(Kind::Edit));
         assert_eq!(patch.also, ["a.rs", "b.rs"]);

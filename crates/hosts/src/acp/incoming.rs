@@ -7,12 +7,8 @@ use serde_json::value::RawValue;
 
 /// Whether what is written to an agent answers something that it has asked.
 pub(super) fn is_answer(message: &str) -> bool {
-    let beginning = message.get(..BEGINNING).unwrap_or(message);
-    !beginning.contains("\"method\":")
+    serde_json::from_str::<Head<'_>>(message).is_ok_and(|head| head.method.is_none())
 }
-
-/// So much of a message says what kind it is.
-const BEGINNING: usize = 60;
 
 /// A line that is a message. Others would be answered one by one. An answer that cannot be read is one all
 /// the same: who has asked would wait for ever.
@@ -133,6 +129,13 @@ mod tests {
     #[test]
     fn what_is_asked_is_no_answer() {
         assert!(is_answer(r#"{"jsonrpc":"2.0","id":1,"result":{}}"#));
-        assert!(!is_answer(r#"{"jsonrpc":"2.0","method":"session/cancel"}"#));
+        let id = "0f5d6f3c-3f5e-4d6b-9a51-5f2f7d1f7a10";
+        for asked in [
+            r#"{"jsonrpc":"2.0","method":"session/cancel"}"#.to_owned(),
+            format!(r#"{{"jsonrpc":"2.0","id":"{id}","method":"session/prompt","params":{{}}}}"#),
+            format!(r#"{{"jsonrpc":"2.0","params":{{"result":1}},"method":"x","id":"{id}"}}"#),
+        ] {
+            assert!(!is_answer(&asked), "{asked}");
+        }
     }
 }

@@ -1,5 +1,6 @@
 //! Agents that speak the Agent Client Protocol, on the pipes of a process. What an agent can do is
-//! what it says itself, never what its name suggests.
+//! what it says itself, never what its name suggests; what it does wrongly is in the settings that it is
+//! used with.
 
 mod ask;
 mod capabilities;

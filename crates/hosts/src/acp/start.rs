@@ -8,7 +8,7 @@ use std::{
 use async_trait::async_trait;
 use asyncagents_core::{lock::lock, wording::listed};
 use serde_json::{Map, Value, json};
-use tokio::time;
+use tokio::{task::spawn_blocking, time};
 
 use super::{
     capabilities::Capabilities,
@@ -38,6 +38,8 @@ pub struct AcpSettings {
     pub meta: Option<fn(&OpenSession) -> Value>,
     /// Whether it says what a command is only as the title of its call.
     pub titles_are_commands: bool,
+    /// Whether it puts what is embedded behind the prompt, whatever the order: then a context is a text.
+    pub puts_context_last: bool,
     /// What is done before a session is loaded.
     pub before_load: Option<BeforeLoad>,
 }
@@ -196,7 +198,8 @@ impl Acp {
             let why = format!("{name} speaks version {theirs} of the protocol, not {VERSION}");
             return Err(WireError::NotStarted(why));
         }
-        let capabilities = Capabilities::read(&initialized);
+        let mut capabilities = Capabilities::read(&initialized);
+        capabilities.embeds_context &= !self.settings.puts_context_last;
         let mut params = self.params(open, tools, &capabilities);
         let mut with_session = |session: &str| {
             params.insert("sessionId".to_owned(), json!(session));
@@ -272,10 +275,12 @@ impl Wire for Acp {
         if let Some(process) = &open.ends {
             self.programs.end(process).await;
         }
-        if let (Which::Load(session), Some(before)) = (&open.which, &self.settings.before_load)
-            && let Err(error) = before(session)
-        {
-            tracing::warn!(%error, session, "what comes before it is loaded");
+        if let (Which::Load(session), Some(before)) = (&open.which, &self.settings.before_load) {
+            let (before, id) = (before.clone(), session.clone());
+            let done = spawn_blocking(move || before(&id)).await;
+            if let Err(error) = done.map_err(io::Error::other).flatten() {
+                tracing::warn!(%error, session, "what comes before it is loaded");
+            }
         }
         let tools = if open.may_delegate {
             ToolsFor::Session(open.ours.clone())

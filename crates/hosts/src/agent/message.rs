@@ -74,17 +74,9 @@ pub(super) fn message(entries: &[Filed]) -> Message {
 
 /// What an agent is told that was stopped in the middle of its work.
 pub(super) fn go_on() -> Message {
-    plain(GO_ON)
-}
-
-/// Something beside the entries.
-pub(super) fn plain(text: &str) -> Message {
     Message {
         id: None,
-        parts: vec![MessagePart::Text(format!(
-            "{NOTICE}\n{}",
-            without_names(text)
-        ))],
+        parts: vec![MessagePart::Text(format!("{NOTICE}\n{GO_ON}"))],
     }
 }
 

@@ -130,7 +130,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn an_agent_that_does_not_read_its_answers_is_not_heard() {
         let unsent = Unsent::new();
-        let text = "{}\n".repeat(2);
+        let text = "{}\n".repeat(3);
         let mut messages = messages(&text, &unsent, &ErrorTail::default());
         while timeout(Duration::ZERO, unsent.room()).await.is_ok() {
             unsent.add();
@@ -142,5 +142,12 @@ mod tests {
             .await
             .expect("it is heard");
         assert!(next.expect("read").is_some());
+        // Nor is its end, unless nothing is written to it any more.
+        unsent.add();
+        assert!(timeout(hour, messages.next(begins)).await.is_err());
+        unsent.close();
+        unsent.add();
+        let next = timeout(hour, messages.next(begins)).await;
+        assert!(next.expect("it is heard").expect("read").is_some());
     }
 }

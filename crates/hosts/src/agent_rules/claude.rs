@@ -35,6 +35,9 @@ const ASKED: [&str; 8] = [
     "Write",
 ];
 
+/// What is asked about beside that, where there are rules about reading.
+const READS: [&str; 4] = ["Glob", "Grep", "LS", "Read"];
+
 /// The tools that a session does not get.
 pub(crate) fn disallowed(open: &OpenSession) -> Vec<&'static str> {
     let mut tools = NOT_FOR_CHILDREN.to_vec();
@@ -48,22 +51,36 @@ pub(crate) fn disallowed(open: &OpenSession) -> Vec<&'static str> {
 }
 
 /// Its settings beside the user's.
-pub(crate) fn settings() -> Value {
-    json!({"permissions": {"ask": ASKED}})
+pub(crate) fn settings(asks_to_read: bool) -> Value {
+    let mut asked = ASKED.to_vec();
+    if asks_to_read {
+        asked.extend(READS);
+    }
+    json!({
+        "permissions": {"ask": asked},
+        // What is said is in its file before the model is asked, so that it is found there after a kill.
+        "env": {"CLAUDE_CODE_EAGER_FLUSH": "1"},
+    })
 }
 
-pub(super) fn acp_settings() -> AcpSettings {
+pub(super) fn acp_settings(asks_to_read: bool) -> AcpSettings {
+    let meta: fn(&OpenSession) -> Value = if asks_to_read {
+        |open| meta(open, true)
+    } else {
+        |open| meta(open, false)
+    };
     AcpSettings {
         meta: Some(meta),
+        puts_context_last: true,
         ..modes("default", Some("default"))
     }
 }
 
 /// A project's hooks and servers would run unasked.
-fn meta(open: &OpenSession) -> Value {
+fn meta(open: &OpenSession, asks_to_read: bool) -> Value {
     let options = json!({
         "settingSources": ["user"],
-        "settings": settings(),
+        "settings": settings(asks_to_read),
         "strictMcpConfig": true,
         "disallowedTools": disallowed(open),
         // Nobody reads what might be said next, and it is paid for.

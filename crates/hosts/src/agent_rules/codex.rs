@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use super::{
-    AgentPlace, modes,
+    AgentPlace, Held, modes,
     project_files::{is_repository, settings_of_project},
 };
 use crate::{acp::AcpSettings, agent::HOOK_TIMEOUT};
@@ -25,9 +25,9 @@ pub(super) fn acp_settings(is_sandboxed: bool) -> AcpSettings {
     }
 }
 
-pub(super) fn variables(may_delegate: bool, hook: Option<&Path>) -> Vec<(&'static str, String)> {
-    let mut config = json!({"features": {"multi_agent": may_delegate}});
-    if let Some(program) = hook {
+pub(super) fn variables(held: Held<'_>) -> Vec<(&'static str, String)> {
+    let mut config = json!({"features": {"multi_agent": held.may_delegate}});
+    if let Some(program) = held.hook {
         config["hooks"] = hooks(program);
     }
     vec![

@@ -6,7 +6,7 @@ use std::{
     sync::Arc,
 };
 
-use super::{AgentPlace, modes, project_files::settings_of_project};
+use super::{AgentPlace, Held, modes, project_files::settings_of_project};
 use crate::{
     acp::{AcpSettings, BeforeLoad},
     agent_needs::{keep_gemini_conversation, needs},
@@ -15,9 +15,51 @@ use crate::{
 pub(super) fn acp_settings(place: AgentPlace<'_>) -> AcpSettings {
     AcpSettings {
         titles_are_commands: true,
+        puts_context_last: true,
         before_load: Some(keeps_conversations(place)),
         ..modes("default", Some("plan"))
     }
+}
+
+/// In a folder that it does not trust it starts no servers, not even ours. What a project could decide is in
+/// files that are not there: see below.
+pub(super) fn variables() -> Vec<(&'static str, String)> {
+    vec![("GEMINI_CLI_TRUST_WORKSPACE", "true".to_owned())]
+}
+
+/// What is always asked about, whatever the user has allowed it.
+const ASKED: [&str; 6] = [
+    "activate_skill",
+    "mcp_*",
+    "replace",
+    "run_shell_command",
+    "web_fetch",
+    "write_file",
+];
+const READS: [&str; 5] = [
+    "glob",
+    "grep_search",
+    "list_directory",
+    "read_file",
+    "read_many_files",
+];
+/// The first has all of them; before it, each was a tool of its own.
+const SUB_AGENTS: [&str; 3] = ["invoke_agent", "codebase_investigator", "generalist"];
+
+/// Rules in Gemini CLI's own words. They come before those of its user.
+pub(super) fn policy(held: Held<'_>) -> String {
+    let asked = rule(&ASKED, "ask_user", "modes = [\"default\"]\n");
+    let reads = held.asks_to_read.then(|| rule(&READS, "ask_user", ""));
+    let denied = (!held.may_delegate).then(|| rule(&SUB_AGENTS, "deny", ""));
+    [Some(asked), reads, denied]
+        .into_iter()
+        .flatten()
+        .collect::<Vec<_>>()
+        .join("\n")
+}
+
+fn rule(tools: &[&str], decision: &str, more: &str) -> String {
+    format!("[[rule]]\ntoolName = {tools:?}\ndecision = \"{decision}\"\npriority = 900\n{more}")
 }
 
 /// Those of its children are in a home of their own.

@@ -19,14 +19,27 @@ pub struct AgentPlace<'p> {
     pub project: &'p Path,
     /// Whether it is in our sandbox.
     pub is_sandboxed: bool,
+    /// Whether it is to ask also before it reads: there are rules about that.
+    pub asks_to_read: bool,
     /// The user's variables.
     pub variable: fn(&str) -> Option<OsString>,
+}
+
+/// What one process of an agent is held to.
+#[derive(Clone, Copy)]
+pub struct Held<'h> {
+    /// Whether it may have sub-agents.
+    pub may_delegate: bool,
+    /// Whether it is to ask also before it reads.
+    pub asks_to_read: bool,
+    /// The program that asks before each call, if that is needed.
+    pub hook: Option<&'h Path>,
 }
 
 /// How an agent is used over ACP, as far as it is known.
 pub fn acp_settings(name: &str, place: AgentPlace<'_>) -> AcpSettings {
     let settings = match name {
-        "claude" => claude::acp_settings(),
+        "claude" => claude::acp_settings(place.asks_to_read),
         "codex" => codex::acp_settings(place.is_sandboxed),
         "gemini" => gemini::acp_settings(place),
         "goose" => goose::acp_settings(),
@@ -63,18 +76,22 @@ pub fn refused_tools(name: &str) -> &'static [&'static str] {
     }
 }
 
-/// Variables by which an agent is held to the same, where the protocol has no word for it. `hook`: the
-/// program that asks before each call, if that is needed.
-pub fn variables(
-    name: &str,
-    may_delegate: bool,
-    hook: Option<&Path>,
-) -> Vec<(&'static str, String)> {
+/// Variables by which an agent is held to the same, where the protocol has no word for it.
+pub fn variables(name: &str, held: Held<'_>) -> Vec<(&'static str, String)> {
     match name {
-        "codex" => codex::variables(may_delegate, hook),
-        "opencode" => opencode::variables(may_delegate),
+        "codex" => codex::variables(held),
+        "gemini" => gemini::variables(),
+        "opencode" => opencode::variables(held),
         "goose" => goose::variables(),
         _ => Vec::new(),
+    }
+}
+
+/// A file by which it is held to that, and the argument before its name.
+pub fn policy(name: &str, held: Held<'_>) -> Option<(&'static str, String)> {
+    match name {
+        "gemini" => Some(("--admin-policy", gemini::policy(held))),
+        _ => None,
     }
 }
 
@@ -105,6 +122,7 @@ fn place<'p>(home: &'p Path, project: &'p Path) -> AgentPlace<'p> {
         home,
         project,
         is_sandboxed: true,
+        asks_to_read: false,
         variable: |_| None,
     }
 }

@@ -3,22 +3,22 @@
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::modes;
+use super::{Held, modes};
 use crate::acp::AcpSettings;
 
 pub(super) fn acp_settings() -> AcpSettings {
     modes("build", Some("plan"))
 }
 
-pub(super) fn variables(may_delegate: bool) -> Vec<(&'static str, String)> {
+pub(super) fn variables(held: Held<'_>) -> Vec<(&'static str, String)> {
+    let permission = permission(held);
     let config = json!({
-        "tools": {"task": may_delegate},
-        "permission": permission(may_delegate),
+        "tools": {"task": held.may_delegate},
+        "permission": permission,
         // Else what the user has allowed these agents would come first.
-        "agent": {
-            "build": {"permission": permission(may_delegate)},
-            "plan": {"permission": permission(may_delegate)},
-        },
+        "agent": {"build": {"permission": permission}, "plan": {"permission": permission}},
+        // Else what is not permitted ends the turn, and there is no result.
+        "experimental": {"continue_loop_on_deny": true},
     });
     vec![
         // It listens on a port, which other users of this machine reach.
@@ -28,16 +28,17 @@ pub(super) fn variables(may_delegate: bool) -> Vec<(&'static str, String)> {
     ]
 }
 
-/// Unless it is told to, it asks nothing at all. Reading is free; so are our tools, which ask for
-/// themselves. The last rule that fits counts.
-fn permission(may_delegate: bool) -> Value {
+/// Unless it is told to, it asks nothing at all. Reading is free, unless there are rules about it; so are
+/// our tools, which ask for themselves. The last rule that fits counts.
+fn permission(held: Held<'_>) -> Value {
+    let reads = if held.asks_to_read { "ask" } else { "allow" };
     json!({
         "*": "ask",
-        "read": "allow",
-        "list": "allow",
-        "glob": "allow",
-        "grep": "allow",
-        "lsp": "allow",
+        "read": reads,
+        "list": reads,
+        "glob": reads,
+        "grep": reads,
+        "lsp": reads,
         "todoread": "allow",
         "todowrite": "allow",
         "asyncagents_*": "allow",
@@ -48,6 +49,6 @@ fn permission(may_delegate: bool) -> Value {
         "skill": "ask",
         "external_directory": "ask",
         "doom_loop": "ask",
-        "task": if may_delegate { "allow" } else { "deny" },
+        "task": if held.may_delegate { "allow" } else { "deny" },
     })
 }

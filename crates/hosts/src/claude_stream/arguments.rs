@@ -2,7 +2,6 @@
 
 use std::path::Path;
 
-use serde_json::json;
 use uuid::Uuid;
 
 use crate::{
@@ -33,7 +32,7 @@ const ALWAYS: [&str; 12] = [
 const INSTRUCTIONS: [&str; 3] = ["CLAUDE.md", ".claude/CLAUDE.md", "AGENTS.md"];
 
 /// The arguments for a session. `new` is the name of one that does not exist yet.
-pub(super) fn arguments(open: &OpenSession, new: &Uuid) -> Vec<String> {
+pub(super) fn arguments(open: &OpenSession, new: &Uuid, asks_to_read: bool) -> Vec<String> {
     let mut all: Vec<String> = ALWAYS.map(str::to_owned).into();
     let mut add = |name: &str, value: &str| all.push(format!("{name}={value}"));
     match &open.which {
@@ -50,10 +49,7 @@ pub(super) fn arguments(open: &OpenSession, new: &Uuid) -> Vec<String> {
     if let Some(model) = &open.model {
         add("--model", model);
     }
-    let mut settings = claude::settings();
-    // A message is in its file before the model is asked, so that it is found there after a kill.
-    settings["env"] = json!({"CLAUDE_CODE_EAGER_FLUSH": "1"});
-    add("--settings", &settings.to_string());
+    add("--settings", &claude::settings(asks_to_read).to_string());
     add("--disallowedTools", &claude::disallowed(open).join(","));
     if matches!(open.which, Which::Fork(_)) {
         all.push("--fork-session".to_owned());
@@ -100,7 +96,7 @@ mod tests {
     }
 
     fn own(open: &OpenSession) -> Vec<String> {
-        arguments(open, &Uuid::nil()).split_off(ALWAYS.len())
+        arguments(open, &Uuid::nil(), false).split_off(ALWAYS.len())
     }
 
     #[test]

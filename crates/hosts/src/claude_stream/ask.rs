@@ -19,6 +19,8 @@ const QUESTIONS: &str = "AskUserQuestion";
 pub(super) struct OpenAsk {
     tool: String,
     input: Value,
+    /// How many bytes that is.
+    pub(super) size: usize,
     /// For each field of a form, the question that it is.
     fields: Vec<(Field, String)>,
 }
@@ -78,6 +80,7 @@ pub(super) fn read(id: &str, request: Value, ours: Option<&str>) -> Option<(Ask,
     };
     let open = OpenAsk {
         tool: asked.tool_name,
+        size: asked.input.to_string().len(),
         input: asked.input,
         fields,
     };
@@ -131,8 +134,8 @@ const OTHERS: [&str; 7] = [
 fn target(input: &Value, kind: Option<Kind>) -> Option<String> {
     let keys: &[&str] = match kind {
         Some(Kind::Run) => &COMMANDS,
-        Some(Kind::Edit) => &FILES,
-        Some(Kind::Read | Kind::Note) | None => &OTHERS,
+        Some(Kind::Edit | Kind::Read) => &FILES,
+        Some(Kind::Note) | None => &OTHERS,
     };
     let mut values = keys.iter().filter_map(|key| input[*key].as_str());
     values.next().map(str::to_owned)
@@ -168,7 +171,9 @@ fn marked(mark: &str, text: &str) -> impl Iterator<Item = String> {
 
 /// The questions of the model to its user.
 fn fields(input: &Value) -> Vec<(Field, String)> {
-    let asked: Option<WireQuestions> = serde_json::from_value(input.clone()).ok();
+    // An answer is put beside them.
+    let asked = input.is_object().then(|| input.clone());
+    let asked: Option<WireQuestions> = asked.and_then(|asked| serde_json::from_value(asked).ok());
     let asked = asked.map(|asked| asked.questions).unwrap_or_default();
     let mut keys = BTreeSet::new();
     let field = |(at, asked): (usize, WireQuestion)| {
@@ -351,7 +356,12 @@ mod tests {
         ] {
             assert!(read("1", request, None).is_none());
         }
-        let (what, _) = asked(QUESTIONS, json!({"questions": 5}), json!([]));
-        assert_eq!(call(what).tool, QUESTIONS);
+        for input in [json!({"questions": 5}), json!([[{"question": "Which?"}]])] {
+            let (what, open) = asked(QUESTIONS, input, json!([]));
+            assert_eq!(call(what).tool, QUESTIONS);
+            let values = [("1".to_owned(), vec!["Blue".to_owned()])];
+            let answer = open.answer(&Reply::Values(values.into()));
+            assert_eq!(answer["behavior"], "deny");
+        }
     }
 }

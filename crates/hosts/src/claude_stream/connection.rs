@@ -34,12 +34,13 @@ use crate::agent::{
     ToolServer, TurnEnd, TurnStop, Unsent, WireError, WireEvent,
 };
 
-/// How long it may take to answer what is asked beside the conversation.
+/// How long it may take to answer what is asked beside the conversation. Two things are, before it begins.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// How long it may take to say that it stops, and to end after its input has.
 const STOPPING: Duration = Duration::from_secs(3);
-/// How many questions can be open.
+/// How many questions can be open, and how many bytes of them.
 const MOST_ASKED: usize = 100;
+const MOST_OF_ASKED: usize = 16 << 20;
 /// How often the beginning of an answer is a sign of life.
 const ALIVE_EVERY: Duration = Duration::from_secs(2);
 
@@ -160,6 +161,7 @@ impl StreamConnection {
     /// Asks something beside the conversation.
     async fn request(&self, request: Value, patience: Duration) -> Result<Value, WireError> {
         let id = Uuid::new_v4().to_string();
+        let what = request["subtype"].as_str().unwrap_or_default().to_owned();
         let (sender, answer) = oneshot::channel();
         {
             let mut state = lock(&self.shared.state);
@@ -177,8 +179,9 @@ impl StreamConnection {
             Ok(Err(_)) => Err(self.gone()),
             Err(_) => {
                 lock(&self.shared.state).requests.remove(&id);
-                let what = format!("Claude Code did not answer within {patience:?}");
-                Err(WireError::Failed(self.errors.explain(&what)))
+                let seconds = patience.as_secs();
+                let why = format!("Claude Code has not answered `{what}` within {seconds} seconds");
+                Err(WireError::Failed(self.errors.explain(&why)))
             }
         }
     }
@@ -390,9 +393,11 @@ impl Shared {
     }
 
     fn asked(&self, state: &mut State, id: String, request: Value) {
-        let has_room = state.asks.len() < MOST_ASKED;
-        let read = has_room.then(|| ask::read(&id, request, self.ours.as_deref()));
-        if let Some((ask, open)) = read.flatten() {
+        let kept: usize = state.asks.values().map(|open| open.size).sum();
+        let read = ask::read(&id, request, self.ours.as_deref());
+        let has_room =
+            |open: &OpenAsk| state.asks.len() < MOST_ASKED && kept + open.size <= MOST_OF_ASKED;
+        if let Some((ask, open)) = read.filter(|(_, open)| has_room(open)) {
             state.asks.insert(id, open);
             self.tell([WireEvent::Asked(ask)]);
         } else {
@@ -434,6 +439,7 @@ async fn write(
         };
         let written: io::Result<()> = written.await;
         if written.is_err() {
+            unsent.close();
             return;
         }
         unsent.written();

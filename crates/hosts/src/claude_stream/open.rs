@@ -20,13 +20,18 @@ use crate::agent::{
 pub struct ClaudeStream {
     programs: Arc<dyn Programs>,
     config: PathBuf,
+    asks_to_read: bool,
 }
 
 impl ClaudeStream {
     /// The Claude Code that is started so, with its configuration folder. In that it keeps its
-    /// sessions.
-    pub fn new(programs: Arc<dyn Programs>, config: PathBuf) -> Self {
-        Self { programs, config }
+    /// sessions. `asks_to_read`: whether it is to ask also before it reads.
+    pub fn new(programs: Arc<dyn Programs>, config: PathBuf, asks_to_read: bool) -> Self {
+        Self {
+            programs,
+            config,
+            asks_to_read,
+        }
     }
 
     /// Which posts a session was told.
@@ -70,8 +75,8 @@ impl Wire for ClaudeStream {
         } else {
             ToolsFor::Nobody
         };
-        let started = self.programs.start(&arguments(open, &new), tools).await;
-        let program = started?;
+        let arguments = arguments(open, &new, self.asks_to_read);
+        let program = self.programs.start(&arguments, tools).await?;
         let tools = program.tools.clone();
         let opened = SessionOpened {
             id,

@@ -15,7 +15,7 @@ use asyncagents_testkit::{
 
 use crate::{
     fake::{self, CUT, DIES, FakeAgent},
-    world::{World, child, ended},
+    world::{World, child, ended, until},
 };
 
 /// The prompt with a call that does not end.
@@ -104,9 +104,10 @@ async fn a_session_works_where_it_was_launched() {
     let session = world.moved(&task).await;
     let prompt = plain::prompt(task.prompt(0), "Wait for ever");
     host.prompt(&session, prompt).await.expect("it is taken");
-    while world.agent.asked("session/prompt").is_empty() {
-        tokio::task::yield_now().await;
-    }
+    until("session/prompt is asked", || {
+        !world.agent.asked("session/prompt").is_empty()
+    })
+    .await;
     let begun = world.agent.asked("session/new");
     assert_eq!(begun.first().expect("it began")["cwd"], "/project");
 }
@@ -123,16 +124,18 @@ async fn a_process_of_another_owner_is_ended_first() {
         .prompt(&session, prompt)
         .await
         .expect("it is taken");
-    while world.agent.asked("session/prompt").is_empty() {
-        tokio::task::yield_now().await;
-    }
+    until("session/prompt is asked", || {
+        !world.agent.asked("session/prompt").is_empty()
+    })
+    .await;
     world.restart().await;
     let host = world.host();
     let standing = host.inspect(&session, &task.prompt(0)).await;
     assert_eq!(standing.expect("it is known").standing, Standing::Working);
-    while world.agent.asked("session/prompt").len() < 2 {
-        tokio::task::yield_now().await;
-    }
+    until("session/prompt is asked again", || {
+        world.agent.asked("session/prompt").len() == 2
+    })
+    .await;
     assert_eq!(world.agent.ended(), ["process-1"]);
 }
 

@@ -15,7 +15,7 @@ use tokio::{
     io::{
         AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, ReadHalf, WriteHalf, duplex, split,
     },
-    sync::{Notify, mpsc, oneshot, watch},
+    sync::{mpsc, oneshot, watch},
     task::{AbortHandle, JoinSet},
     time,
 };
@@ -153,6 +153,12 @@ impl FakeAgent {
         asked.map(|(_, params)| params.clone()).collect()
     }
 
+    /// What it was asked and told, in order.
+    pub(crate) fn methods(&self) -> Vec<String> {
+        let requests = self.0.requests.lock().expect("not poisoned");
+        requests.iter().map(|(method, _)| method.clone()).collect()
+    }
+
     pub(crate) fn starts(&self) -> u64 {
         *self.0.started.lock().expect("not poisoned")
     }
@@ -237,15 +243,13 @@ impl Process {
             asks: Mutex::default(),
             late: Mutex::default(),
         });
-        let dead = Notify::new();
         tokio::select! {
             () = write(receiver, output) => {}
-            () = process.read(input, &dead) => {}
-            () = dead.notified() => {}
+            () = process.read(input) => {}
         }
     }
 
-    async fn read(self: &Arc<Self>, input: ReadHalf<DuplexStream>, dead: &Notify) {
+    async fn read(self: &Arc<Self>, input: ReadHalf<DuplexStream>) {
         let mut lines = BufReader::new(input).lines();
         let mut prompts: JoinSet<bool> = JoinSet::new();
         loop {
@@ -253,8 +257,7 @@ impl Process {
                 line = lines.next_line() => line,
                 Some(died) = prompts.join_next() => {
                     if died.unwrap_or(false) {
-                        dead.notify_one();
-                        return;
+                        let _ = self.output.send(LAST);
                     }
                     continue;
                 }
@@ -472,7 +475,6 @@ impl Process {
             }
             self.update(&session, used);
             call("in_progress");
-            time::sleep(Duration::from_millis(20)).await;
             return true;
         }
         let hook = self.agent.0.settings.lock().expect("not poisoned").hook;
@@ -639,12 +641,16 @@ impl Process {
     }
 }
 
+/// Behind this a process writes nothing more: it dies.
+const LAST: Value = Value::Null;
+
 async fn write(mut from: mpsc::UnboundedReceiver<Value>, mut to: WriteHalf<DuplexStream>) {
     while let Some(message) = from.recv().await {
-        if to
-            .write_all(format!("{message}\n").as_bytes())
-            .await
-            .is_err()
+        if message == LAST
+            || to
+                .write_all(format!("{message}\n").as_bytes())
+                .await
+                .is_err()
         {
             return;
         }

@@ -1,22 +1,26 @@
-//! An agent that is stopped before it has got what it was told in the middle of its work.
+//! An agent that has not got something that it was told in the middle of its work.
 
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use asyncagents_core::{
+    agent::Kind,
     id::{PostId, TaskId},
     notify,
     port::{Host, Notice},
-    question::Reply,
+    question::{Answered, Reply},
 };
 use asyncagents_hosts::agent::{
-    Connection, EventSender, Message, OpenSession, SessionOpened, TurnEnd, TurnStop, Wire,
-    WireError,
+    Ask, Asked, AskedCall, Connection, EventSender, Message, OpenSession, SessionOpened, TurnEnd,
+    TurnStop, Wire, WireError, WireEvent,
 };
 use asyncagents_testkit::plain;
 use tokio::sync::watch;
 
-use crate::world::{World, child, ended};
+use crate::{
+    talking::question,
+    world::{World, child, ended, until},
+};
 
 /// It works at its first prompt until it is stopped, and queues what it is told meanwhile.
 #[derive(Clone, Default)]
@@ -25,6 +29,9 @@ struct Queueing(Arc<State>);
 #[derive(Default)]
 struct State {
     said: Mutex<Vec<String>>,
+    /// What it asks at its first prompt, and what came of that.
+    asks: Mutex<Option<Ask>>,
+    answered: watch::Sender<bool>,
     queued: Mutex<Vec<PostId>>,
     stopped: watch::Sender<bool>,
     told: watch::Sender<usize>,
@@ -34,7 +41,7 @@ struct Process {
     agent: Queueing,
     opened: SessionOpened,
     /// A process that says nothing more is one that has ended.
-    _events: EventSender,
+    events: EventSender,
 }
 
 #[async_trait]
@@ -52,7 +59,7 @@ impl Wire for Queueing {
         Ok(Box::new(Process {
             agent: self.clone(),
             opened,
-            _events: events,
+            events,
         }))
     }
 }
@@ -70,6 +77,10 @@ impl Connection for Process {
             said.push(message.text());
             said.len() == 1
         };
+        let ask = state.asks.lock().expect("not poisoned").take();
+        if let Some(ask) = ask {
+            self.events.send(WireEvent::Asked(ask));
+        }
         let stop = if is_first {
             let _ = state.stopped.subscribe().wait_for(|stopped| *stopped).await;
             TurnStop::Cancelled
@@ -95,8 +106,10 @@ impl Connection for Process {
         std::mem::take(&mut self.agent.0.queued.lock().expect("not poisoned"))
     }
 
+    /// It has no place for words.
     fn reply(&self, _: &str, _: &Reply) -> bool {
-        true
+        self.agent.0.answered.send_replace(true);
+        false
     }
 
     async fn close(&self) {}
@@ -110,9 +123,10 @@ async fn what_a_stopped_agent_has_not_got_is_told_with_the_next_prompt() {
     let session = child(&world, &task).await;
     let prompt = plain::prompt(task.prompt(0), "Count the files");
     host.prompt(&session, prompt).await.expect("it is taken");
-    while agent.0.said.lock().expect("not poisoned").is_empty() {
-        tokio::task::yield_now().await;
-    }
+    until("it is prompted", || {
+        !agent.0.said.lock().expect("not poisoned").is_empty()
+    })
+    .await;
     let mut told = agent.0.told.subscribe();
     // Whoever is told the second one has said of the first that it is told.
     for (n, words) in [(1, "the colour is blue"), (2, "the number is nine")] {
@@ -140,4 +154,44 @@ async fn what_a_stopped_agent_has_not_got_is_told_with_the_next_prompt() {
     ] {
         assert_eq!(said[1].matches(words).count(), 1, "{said:?}");
     }
+}
+
+/// Whoever rejects something says why once. The agent hears it, also if our process dies before it can.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_words_of_a_rejection_survive_us() {
+    let agent = Queueing::default();
+    let call = AskedCall {
+        tool: "bash".to_owned(),
+        kind: Some(Kind::Run),
+        target: "make it".to_owned(),
+        is_exact: true,
+        also: Vec::new(),
+        is_ours: false,
+        details: String::new(),
+    };
+    *agent.0.asks.lock().expect("not poisoned") = Some(Ask {
+        id: "1".to_owned(),
+        what: Asked::Call(call),
+    });
+    let world = World::new(Default::default()).driving(agent.clone());
+    let (host, task) = (world.host(), TaskId::from_random(1));
+    let session = child(&world, &task).await;
+    let prompt = plain::prompt(task.prompt(0), "Make it");
+    host.prompt(&session, prompt).await.expect("it is taken");
+    let (name, _) = question(&host, &session, &task.prompt(0)).await;
+    let text = Some("use the mock".to_owned());
+    let taken = host.answer(&session, &name, Reply::Reject { text }).await;
+    assert_eq!(taken, Ok(Answered::Taken));
+    let mut answered = agent.0.answered.subscribe();
+    let heard = answered.wait_for(|answered| *answered).await;
+    drop(heard.expect("it is there"));
+    world.until_kept(&session, "use the mock").await;
+    world.restart().await;
+
+    ended(&world.host(), &session, &task.prompt(0)).await;
+    let said = agent.0.said.lock().expect("not poisoned").clone();
+    let [_, after] = said.as_slice() else {
+        panic!("{said:?}");
+    };
+    assert_eq!(after.matches("use the mock").count(), 1, "{after}");
 }

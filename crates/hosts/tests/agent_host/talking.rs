@@ -19,12 +19,12 @@ use asyncagents_testkit::{
     plain,
 };
 use serde_json::json;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 use crate::{
     crashing::hangs,
     fake::{ASKS, Abilities, CHANGES, CHOOSES, FakeAgent, Hook, LISTENS, Says, TAKES_BACK},
-    world::{World, child, ended},
+    world::{World, child, ended, until},
 };
 
 const PARENT: &str = "ses_parent";
@@ -104,17 +104,44 @@ async fn an_agent_that_does_not_say_whether_it_was_told_something_can_be_stopped
     let session = child(&world, &task).await;
     let prompt = plain::prompt(task.prompt(0), hanging());
     host.prompt(&session, prompt).await.expect("it is taken");
-    while world.agent.asked("session/prompt").is_empty() {
-        tokio::task::yield_now().await;
-    }
+    until("session/prompt is asked", || {
+        !world.agent.asked("session/prompt").is_empty()
+    })
+    .await;
     let delivered = host.deliver(&session, blue(&task)).await;
     assert_eq!(delivered, Ok(Delivery::Taken));
-    while world.agent.asked("_session/steering").is_empty() {
-        tokio::task::yield_now().await;
-    }
+    until("_session/steering is asked", || {
+        !world.agent.asked("_session/steering").is_empty()
+    })
+    .await;
     let stopped = timeout(Duration::from_secs(30), host.abort(&session)).await;
     assert_eq!(stopped, Ok(Ok(())));
     assert_eq!(world.agent.asked("session/cancel").len(), 1);
+}
+
+/// A stop that comes right behind a prompt stops that: the agent does not work on for nobody.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stop_does_not_overtake_what_it_is_to_stop() {
+    let world = World::new(FakeAgent::default());
+    let (host, task) = (world.host(), TaskId::from_random(1));
+    let session = child(&world, &task).await;
+    // Its process is there then.
+    let prompt = plain::prompt(task.prompt(0), "Count the files");
+    host.prompt(&session, prompt).await.expect("it is taken");
+    ended(&host, &session, &task.prompt(0)).await;
+    for run in 1..50 {
+        let prompt = plain::prompt(task.prompt(run), hanging());
+        host.prompt(&session, prompt).await.expect("it is taken");
+        let stopped = timeout(Duration::from_secs(4), host.abort(&session)).await;
+        assert_eq!(stopped, Ok(Ok(())), "{run}");
+    }
+    let methods = world.agent.methods();
+    let orders = ["session/prompt", "session/cancel"];
+    let methods = methods.iter().filter(|method| orders.contains(&&***method));
+    let methods: Vec<_> = methods.collect();
+    for pair in methods[1..].chunks(2) {
+        assert_eq!(pair, orders, "{methods:?}");
+    }
 }
 
 /// What a child is told in the middle of its work.
@@ -141,9 +168,10 @@ async fn what_an_agent_is_told_at_work_is_not_told_again_when_it_is_slow_to_say_
         let session = child(&world, &task).await;
         let prompt = plain::prompt(task.prompt(0), LISTENS);
         host.prompt(&session, prompt).await.expect("it is taken");
-        while world.agent.asked("session/prompt").is_empty() {
-            tokio::task::yield_now().await;
-        }
+        until("session/prompt is asked", || {
+            !world.agent.asked("session/prompt").is_empty()
+        })
+        .await;
         let delivered = host.deliver(&session, blue(&task)).await;
         assert_eq!(delivered, Ok(Delivery::Taken));
         let name = task.prompt(0);
@@ -166,9 +194,10 @@ async fn what_the_journal_has_for_a_child_at_work_reaches_it_at_once() {
     let session = child(&world, &task).await;
     let prompt = plain::prompt(task.prompt(0), LISTENS);
     host.prompt(&session, prompt).await.expect("it is taken");
-    while world.agent.asked("session/prompt").is_empty() {
-        tokio::task::yield_now().await;
-    }
+    until("session/prompt is asked", || {
+        !world.agent.asked("session/prompt").is_empty()
+    })
+    .await;
     let delivered = world.journal().deliver(&session, blue(&task)).await;
     assert_eq!(delivered, Ok(Delivery::Taken));
     let name = task.prompt(0);
@@ -218,9 +247,10 @@ async fn a_child_that_waits_for_its_own_tasks_needs_no_process() {
     let prompt = plain::prompt(task.prompt(0), "Count the files");
     host.prompt(&session, prompt).await.expect("it is taken");
     let closed = async {
-        while world.agent.asked("session/close").is_empty() {
-            tokio::task::yield_now().await;
-        }
+        until("session/close is asked", || {
+            !world.agent.asked("session/close").is_empty()
+        })
+        .await;
     };
     let closed = timeout(Duration::from_secs(30), closed).await;
     assert_eq!(closed, Ok(()), "its process goes");
@@ -302,14 +332,23 @@ fn hooked(hook: Hook) -> World {
 }
 
 /// The question that a session has open.
-async fn question(host: &AgentHost, session: &SessionId, prompt: &PostId) -> (String, Question) {
-    loop {
-        let seen = host.inspect(session, prompt).await.expect("known");
-        if let Some(open) = seen.asking.and_then(|open| open.into_iter().next()) {
-            return open;
+pub(crate) async fn question(
+    host: &AgentHost,
+    session: &SessionId,
+    prompt: &PostId,
+) -> (String, Question) {
+    let asked = async {
+        loop {
+            let seen = host.inspect(session, prompt).await.expect("known");
+            if let Some(open) = seen.asking.and_then(|open| open.into_iter().next()) {
+                return open;
+            }
+            sleep(Duration::from_millis(5)).await;
         }
-        tokio::task::yield_now().await;
-    }
+    };
+    timeout(Duration::from_secs(60), asked)
+        .await
+        .expect("it asks")
 }
 
 /// An agent that asks nobody by the protocol asks by its hook: by the rules, and then a person, whose

@@ -1,6 +1,9 @@
 //! A journal, an agent, and the process of ours that has both.
 
-use std::sync::{Arc, Mutex};
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use asyncagents_core::{
     agent::Entry,
@@ -23,6 +26,7 @@ use asyncagents_hosts::{
 use asyncagents_store::Sqlite;
 use asyncagents_testkit::{answered_person::answered_person, clock::SetClock, plain};
 use tempfile::TempDir;
+use tokio::time;
 
 use crate::fake::FakeAgent;
 
@@ -119,6 +123,26 @@ impl World {
             Ok::<_, StoreError>(())
         });
         copied.await.expect("it is copied");
+    }
+
+    /// Waits until an entry of a session has these words.
+    pub(crate) async fn until_kept(&self, session: &SessionId, words: &str) {
+        let (session, words) = (session.clone(), words.to_owned());
+        let kept = async {
+            loop {
+                let id = session.clone();
+                let entries = query(&*self.store as &dyn Store, move |journal| {
+                    journal.entries(&id, 0, u64::MAX)
+                });
+                let entries = entries.await.expect("they are read");
+                if format!("{entries:?}").contains(&words) {
+                    return;
+                }
+                time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        let kept = time::timeout(Duration::from_secs(60), kept).await;
+        assert!(kept.is_ok(), "never: an entry has {words:?}");
     }
 
     /// A session, as the journal has it.
@@ -288,4 +312,15 @@ pub(crate) async fn ended(host: &AgentHost, session: &SessionId, prompt: &PostId
             Report::Session(_, SessionEvent::Idle) | Report::Missed
         ) {}
     }
+}
+
+/// Waits until something is so; for a minute at most.
+pub(crate) async fn until(what: &str, is_so: impl Fn() -> bool) {
+    let waited = async {
+        while !is_so() {
+            time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    let waited = time::timeout(Duration::from_secs(60), waited).await;
+    assert!(waited.is_ok(), "never: {what}");
 }

@@ -77,7 +77,7 @@ fn fake(said_last: &'static [u8]) -> (ClaudeStream, Claude, OpenSession) {
         end: Mutex::new(Some(ours)),
         said_last,
     };
-    let wire = ClaudeStream::new(Arc::new(programs), folder.clone());
+    let wire = ClaudeStream::new(Arc::new(programs), folder.clone(), false);
     let open = OpenSession {
         ours: "ses_1".into(),
         which: Which::New,

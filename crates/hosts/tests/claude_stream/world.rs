@@ -84,7 +84,7 @@ impl World {
     }
 
     pub(crate) fn wire(&self) -> ClaudeStream {
-        ClaudeStream::new(self.programs.clone(), self.path("home/.claude"))
+        ClaudeStream::new(self.programs.clone(), self.path("home/.claude"), false)
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {

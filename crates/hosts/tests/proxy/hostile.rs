@@ -33,16 +33,20 @@ const NAMES: [&str; 18] = [
     "asyncagents.tools:PORT",
 ];
 
-fn allowed() -> AllowedHosts {
-    let allowed = AllowedHosts::new().host("allowed.example").expect("a host");
-    allowed.host("*.allowed.example").expect("hosts")
+/// Hosts on the port of the server, so that only their names keep others from it.
+fn allowed(server: &Echo) -> AllowedHosts {
+    let port = server.port;
+    let allowed = AllowedHosts::new().host(&format!("allowed.example:{port}"));
+    let allowed = allowed.expect("a host");
+    let below = allowed.host(&format!("*.allowed.example:{port}"));
+    below.expect("hosts")
 }
 
 #[tokio::test]
 async fn nothing_else_is_reached_by_a_tunnel() {
     let server = Echo::new().await;
     for name in NAMES {
-        let proxy = proxy(allowed());
+        let proxy = proxy(allowed(&server));
         let name = name.replace("PORT", &server.port.to_string());
         let (_, answer) = tunnel(&proxy, &name).await;
         // What is no address at all is refused as that.
@@ -58,7 +62,7 @@ async fn nothing_else_is_reached_by_a_tunnel() {
 async fn nothing_else_is_reached_by_a_request() {
     let server = Echo::new().await;
     for name in NAMES {
-        let proxy = proxy(allowed());
+        let proxy = proxy(allowed(&server));
         let name = name.replace("PORT", &server.port.to_string());
         let request = format!(
             "GET http://{name}/ HTTP/1.1\r\nHost: allowed.example\r\n{}Connection: close\r\n\r\n",

@@ -9,7 +9,7 @@ use std::{
 use asyncagents_hosts::{
     acp::AcpSettings,
     agent_needs::needs,
-    agent_rules::{AgentPlace, acp_settings, variables},
+    agent_rules::{AgentPlace, Held, acp_settings, variables},
 };
 use asyncagents_scripted_model::Reply;
 use serde_json::json;
@@ -107,6 +107,7 @@ impl Agent {
             home,
             project: home,
             is_sandboxed: false,
+            asks_to_read: false,
             variable: |_| None,
         };
         acp_settings(self.name(), place)
@@ -114,7 +115,12 @@ impl Agent {
 
     /// The variables that it needs beside those of every program.
     pub(crate) fn variables(self) -> Vec<(&'static str, String)> {
-        let mut all = variables(self.name(), false, None);
+        let held = Held {
+            may_delegate: false,
+            asks_to_read: false,
+            hook: None,
+        };
+        let mut all = variables(self.name(), held);
         let needs = needs(self.name()).expect("it is known");
         let set = needs.set.iter();
         all.extend(set.map(|(name, value)| (*name, (*value).to_owned())));
@@ -163,14 +169,15 @@ impl Agent {
     }
 
     /// What a request to its model has in it where it can start sub-agents of its own. Some offer tools
-    /// only by their names until they are asked for. For goose and Gemini CLI it is refused, not left out.
+    /// only by their names until they are asked for. For goose it is refused, not left out.
     #[allow(dead_code, reason = "stories with the program ask")]
     pub(crate) fn signs_of_own_sub_agents(self) -> &'static [&'static str] {
         match self {
             Self::Claude | Self::ClaudeAlone => &[r#""name":"Agent""#],
             Self::Codex => &["- Multi-agent tools: "],
             Self::OpenCode => &[r#""name":"task""#],
-            Self::Gemini | Self::Goose => &[],
+            Self::Gemini => &[r#""name":"invoke_agent""#],
+            Self::Goose => &[],
         }
     }
 
@@ -190,6 +197,8 @@ impl Agent {
         answers: usize,
         (input, cached, output): (u64, u64, u64),
     ) -> Option<f64> {
+        // It does not say what was cached.
+        let cached = if self == Self::Gemini { 0 } else { cached };
         // Of a million, in tenths of a cent.
         let (in_price, cached_price, out_price) = match self {
             Self::Claude | Self::ClaudeAlone => (4_000, 200, 20_000),

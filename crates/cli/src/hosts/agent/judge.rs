@@ -1,6 +1,7 @@
 //! The user's rules, applied to what another agent asks.
 
 use std::{
+    iter,
     path::{Component, Path, PathBuf},
     sync::{Arc, Mutex},
 };
@@ -10,6 +11,7 @@ use asyncagents_core::{
     lock::lock,
 };
 use asyncagents_hosts::agent::{AskedCall, Judge, Verdict};
+use asyncagents_tools::real_path;
 
 /// Decides by the user's rules, which are about our own tools: a command is one of `bash`.
 pub(super) struct Rules {
@@ -70,20 +72,21 @@ fn only_reads(command: &str) -> bool {
 }
 
 impl Judge for Rules {
-    /// The strictest of what the rules say about each file.
+    /// The strictest of what the rules say about each file, under each of its names.
     fn judge(&self, call: &AskedCall) -> Verdict {
-        let files = call.also.iter().map(|file| AskedCall {
-            target: file.clone(),
-            ..call.clone()
+        let targets = iter::once(&call.target).chain(&call.also);
+        let targets = targets.flat_map(|target| self.names_of(call, target));
+        let each = targets.map(|target| {
+            self.judge_one(&AskedCall {
+                target,
+                ..call.clone()
+            })
         });
-        let each = files.map(|file| self.judge_one(&file));
-        each.fold(self.judge_one(call), |strictest, next| {
-            match (strictest, next) {
-                (Verdict::Deny(why), _) | (_, Verdict::Deny(why)) => Verdict::Deny(why),
-                (Verdict::AskEach, _) | (_, Verdict::AskEach) => Verdict::AskEach,
-                (Verdict::Ask, _) | (_, Verdict::Ask) => Verdict::Ask,
-                (Verdict::Allow, Verdict::Allow) => Verdict::Allow,
-            }
+        each.fold(Verdict::Allow, |strictest, next| match (strictest, next) {
+            (Verdict::Deny(why), _) | (_, Verdict::Deny(why)) => Verdict::Deny(why),
+            (Verdict::AskEach, _) | (_, Verdict::AskEach) => Verdict::AskEach,
+            (Verdict::Ask, _) | (_, Verdict::Ask) => Verdict::Ask,
+            (Verdict::Allow, Verdict::Allow) => Verdict::Allow,
         })
     }
 
@@ -97,6 +100,26 @@ impl Judge for Rules {
 }
 
 impl Rules {
+    /// What a call is about: as it is said, and where links lead from there. Those of a project may lead
+    /// anywhere.
+    fn names_of(&self, call: &AskedCall, target: &str) -> Vec<String> {
+        let mut names = vec![target.to_owned()];
+        let is_path = matches!(call.kind, Some(Kind::Edit | Kind::Read)) && call.is_exact;
+        if let Some(said) = in_full(&self.folder, target).filter(|_| is_path) {
+            // Some take detours away before they follow links.
+            let leads = [Path::new(&said), &self.folder.join(target)].map(real_path);
+            // One that leads nowhere has no name.
+            let names_of_leads = leads.map(|path| {
+                let path = path
+                    .ok()
+                    .and_then(|path| path.into_os_string().into_string().ok());
+                path.unwrap_or_default()
+            });
+            names.extend(names_of_leads);
+        }
+        names
+    }
+
     fn judge_one(&self, call: &AskedCall) -> Verdict {
         // They ask for themselves, where there is something to ask for.
         if call.is_ours {
@@ -129,11 +152,22 @@ impl Rules {
             Ruled::Allow if is_outside && !permissions.frees(tool, kind, target) => {
                 Verdict::AskEach
             }
+            // What is below has rules of its own, and nobody can leave it out.
+            Ruled::Allow
+                if kind == Kind::Read
+                    && permissions.restrict_reading()
+                    && path.as_deref().is_some_and(|path| Path::new(path).is_dir()) =>
+            {
+                Verdict::AskEach
+            }
             Ruled::Allow => Verdict::Allow,
             // Our own agent reads freely with its tools, this one with commands. Which files they read
             // is for a sandbox to say.
             Ruled::Ask { by_rule: false }
-                if kind == Kind::Run && self.is_sandboxed && self.only_reads(call) =>
+                if kind == Kind::Run
+                    && self.is_sandboxed
+                    && self.only_reads(call)
+                    && !permissions.restrict_reading() =>
             {
                 Verdict::Allow
             }
@@ -173,6 +207,10 @@ fn inside(folder: &Path, path: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::{fs, os::unix::fs::symlink};
+
+    use asyncagents_core::agent::Mode;
+
     use super::*;
 
     fn shared(permissions: Permissions) -> Arc<Mutex<Permissions>> {
@@ -286,6 +324,72 @@ mod tests {
             ..unknown
         };
         assert_eq!(rules.judge(&ours), Verdict::Allow);
+    }
+
+    /// A project may have links that lead out of it, or to files that are asked about.
+    #[test]
+    fn a_link_is_what_it_leads_to() -> std::io::Result<()> {
+        let home = tempfile::tempdir()?;
+        let home = home.path().canonicalize()?;
+        let project = home.join("project");
+        fs::create_dir_all(project.join("docs"))?;
+        fs::write(home.join("key"), "")?;
+        fs::write(project.join("AGENTS.md"), "")?;
+        symlink("../AGENTS.md", project.join("docs/todo.md"))?;
+        symlink(&home, project.join("out"))?;
+        symlink(".git/hooks/pre-commit", project.join("new"))?;
+        symlink("round", project.join("round"))?;
+        let rules = Rules {
+            permissions: shared(Permissions {
+                mode: Mode::AutoEdit,
+                ..Permissions::default()
+            }),
+            folder: project,
+            reads_by_commands: false,
+            is_sandboxed: true,
+            refused: &[],
+        };
+        assert_eq!(
+            rules.judge(&call(Kind::Edit, "docs/plan.md")),
+            Verdict::Allow
+        );
+        assert_eq!(
+            rules.judge(&call(Kind::Edit, "docs/../plan.md")),
+            Verdict::Allow
+        );
+        for path in ["docs/todo.md", "new", "out/key", "out/../key", "round"] {
+            let judged = rules.judge(&call(Kind::Edit, path));
+            assert_eq!(judged, Verdict::AskEach, "{path}");
+        }
+        for path in ["out/key", "out"] {
+            let judged = rules.judge(&call(Kind::Read, path));
+            assert_eq!(judged, Verdict::AskEach, "{path}");
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn rules_about_reading_hold_for_searches_and_commands_too() -> std::io::Result<()> {
+        let project = tempfile::tempdir()?;
+        fs::create_dir(project.path().join("src"))?;
+        fs::write(project.path().join("src/lib.rs"), "")?;
+        let rules = Rules {
+            permissions: shared(Permissions {
+                deny: vec!["read(.env)".parse().expect("a rule")],
+                ..Permissions::default()
+            }),
+            folder: project.path().canonicalize()?,
+            reads_by_commands: true,
+            is_sandboxed: true,
+            refused: &[],
+        };
+        let judged = |kind, target| rules.judge(&call(kind, target));
+        assert!(matches!(judged(Kind::Read, ".env"), Verdict::Deny(_)));
+        assert_eq!(judged(Kind::Read, "src/lib.rs"), Verdict::Allow);
+        assert_eq!(judged(Kind::Read, "src"), Verdict::AskEach);
+        assert_eq!(judged(Kind::Read, ""), Verdict::AskEach);
+        assert_eq!(judged(Kind::Run, "cat .e*"), Verdict::Ask);
+        Ok(())
     }
 
     #[test]

@@ -44,7 +44,8 @@ use self::{
     tools::ChildTools,
 };
 use super::{
-    HostContext, HostKind, ShellLaunch, engine::models, refused, tool_settings, wrong_kind,
+    HostContext, HostKind, ShellLaunch, engine::models, inherited::choose_parent, refused,
+    tool_settings, wrong_kind,
 };
 use crate::{
     adapters::{AgentProgram, find_adapter},
@@ -143,13 +144,15 @@ impl AgentHosts {
         Ok(setup)
     }
 
-    /// What can be known before there is a task.
-    pub(super) async fn check(&self, launch: &ShellLaunch<'_>) -> Result<(), Failure> {
-        let HostRef::Agent { name, folder, .. } = &launch.host.host else {
+    /// What can be known before there is a task. As for the built-in agent, a fork inherits the newest
+    /// run of the folder, unless a session is named.
+    pub(super) async fn check(&self, launch: &mut ShellLaunch<'_>) -> Result<(), Failure> {
+        let HostRef::Agent { name, folder, .. } = launch.host.host.clone() else {
             return Ok(());
         };
-        let startable = self.check_startable(name, Path::new(&**folder)).await;
-        startable.map_err(Failure::Input)
+        let startable = self.check_startable(&name, Path::new(&*folder)).await;
+        startable.map_err(Failure::Input)?;
+        choose_parent(&*self.context.store, &folder, launch).await
     }
 
     /// Whether there is a program for it, and it may work in a folder.
@@ -168,6 +171,7 @@ impl AgentHosts {
             home: &home,
             project: folder,
             is_sandboxed: said.sandbox != Some(false),
+            asks_to_read: false,
             variable: |name| env::var_os(name),
         };
         check_project(name, place).map_err(|why| anyhow!(why))
@@ -428,7 +432,7 @@ fn prices(name: &str, models: Models) -> Arc<Prices> {
     let provider = match name {
         "claude" => "anthropic/",
         "codex" => "openai/",
-        "gemini" => "google/",
+        "gemini" => "gemini/",
         _ => "",
     };
     Arc::new(move |model: &ModelName, usage: Usage| -> Option<Cost> {
@@ -440,7 +444,7 @@ fn prices(name: &str, models: Models) -> Arc<Prices> {
         } else {
             format!("{provider}{model}")
         };
-        models.resolve(&full).ok()?.cost(usage)
+        models.cost_elsewhere(&full, usage)
     })
 }
 
@@ -495,6 +499,7 @@ impl Wire for ChosenWire {
             WireError::NotStarted(why)
         })?;
         let speaker = programs::speaker(&parts.name, &said, &parts.folder).await;
+        let asks_to_read = lock(&parts.permissions).restrict_reading();
         let programs = Arc::new(AgentPrograms {
             name: parts.name.clone(),
             said: said.clone(),
@@ -502,6 +507,7 @@ impl Wire for ChosenWire {
             home: parts.home.clone(),
             tools: parts.tools.clone(),
             speaker,
+            asks_to_read,
             door: parts.door.clone(),
         });
         match speaker {
@@ -517,7 +523,7 @@ impl Wire for ChosenWire {
             Speaker::Claude => {
                 let moved = env::var_os("CLAUDE_CONFIG_DIR").map(PathBuf::from);
                 let config = moved.unwrap_or_else(|| parts.home.join(".claude"));
-                ClaudeStream::new(programs, config)
+                ClaudeStream::new(programs, config, asks_to_read)
                     .start(open, events)
                     .await
             }

@@ -4,7 +4,7 @@ use std::{
     any::Any,
     env,
     ffi::OsString,
-    io,
+    fs, io,
     net::{Ipv4Addr, TcpListener},
     path::{Path, PathBuf},
     sync::Arc,
@@ -18,7 +18,10 @@ use asyncagents_hosts::{
         CHILD_VARIABLE, ErrorTail, Program, Programs, ToolServer, ToolsFor, WireError, hook_door,
     },
     agent_needs::{Needs, needs},
-    agent_rules::{AgentPlace, asks_by_hook, check_project, shows_variables_of_servers, variables},
+    agent_rules::{
+        AgentPlace, Held, asks_by_hook, check_project, policy, shows_variables_of_servers,
+        variables,
+    },
     opencode::process,
     proxy::{AllowedHosts, DoorStream, Proxy, ProxySetup, WayOut},
 };
@@ -27,6 +30,7 @@ use asyncagents_tools::{
     agent_environment,
 };
 use rustix::process::{Pid, Signal, kill_process};
+use tempfile::NamedTempFile;
 use tokio::{task::spawn_blocking, time};
 
 use super::tools::ChildTools;
@@ -61,6 +65,8 @@ pub(super) struct AgentPrograms {
     pub(super) home: PathBuf,
     pub(super) tools: Arc<Settings>,
     pub(super) speaker: Speaker,
+    /// Whether it is to ask also before it reads.
+    pub(super) asks_to_read: bool,
     pub(super) door: Arc<ChildTools>,
 }
 
@@ -88,9 +94,10 @@ struct Doors {
     listens: Option<u16>,
 }
 
-/// What is kept as long as a process: its proxy, and what ends it.
+/// What is kept as long as a process: its proxy, its rules, and what ends it.
 struct Kept {
     _proxy: Proxy,
+    _policy: Option<NamedTempFile>,
     _life: Box<dyn Any + Send + Sync>,
 }
 
@@ -148,6 +155,7 @@ impl AgentPrograms {
             home: &self.home,
             project: &self.folder,
             is_sandboxed: self.is_sandboxed(),
+            asks_to_read: self.asks_to_read,
             variable: |name| env::var_os(name),
         }
     }
@@ -173,7 +181,7 @@ impl AgentPrograms {
         said.try_fold(allowed, allow)
     }
 
-    fn environment(&self, may_delegate: bool, hook: Option<&Path>) -> Variables {
+    fn environment(&self, held: Held<'_>) -> Variables {
         let of_settings = self
             .needs()
             .map(|needs| needs.keys_in_settings(&self.home, |name| env::var_os(name)))
@@ -192,15 +200,20 @@ impl AgentPrograms {
         let set = self.needs().map(|needs| needs.set).unwrap_or_default();
         environment.extend(set.iter().map(|(name, value)| (name.into(), value.into())));
         environment.push((CHILD_VARIABLE.into(), "1".into()));
-        let held = variables(&self.name, may_delegate, hook).into_iter();
-        environment.extend(held.map(|(name, value)| (name.into(), value.into())));
+        let of_rules = variables(&self.name, held).into_iter();
+        environment.extend(of_rules.map(|(name, value)| (name.into(), value.into())));
         environment
     }
 
     /// Its files in the sandbox, and the variables that lead it there.
-    fn files(&self, folders: Vec<PathBuf>) -> anyhow::Result<(AgentFiles, Variables)> {
+    fn files(
+        &self,
+        folders: Vec<PathBuf>,
+        policy: Option<&Path>,
+    ) -> anyhow::Result<(AgentFiles, Variables)> {
         let mut files = AgentFiles {
             writable: self.said.writable.clone(),
+            readable: policy.map(Path::to_owned).into_iter().collect(),
             program: folders,
             ..AgentFiles::default()
         };
@@ -224,12 +237,26 @@ impl AgentPrograms {
         Ok((files, variables))
     }
 
-    /// What it is started with, as far as files say. This reads many.
-    fn command(&self, found: Found, doors: &Doors) -> anyhow::Result<AgentCommand> {
+    /// What it is started with, as far as files say, and a file that it reads. This reads many.
+    fn command(
+        &self,
+        found: Found,
+        doors: &Doors,
+    ) -> anyhow::Result<(AgentCommand, Option<NamedTempFile>)> {
         check_project(&self.name, self.place()).map_err(|why| anyhow!(why))?;
-        let mut environment = self.environment(doors.may_delegate, doors.hook.as_deref());
+        let held = Held {
+            may_delegate: doors.may_delegate,
+            asks_to_read: self.asks_to_read,
+            hook: doors.hook.as_deref(),
+        };
+        let mut environment = self.environment(held);
         environment.extend(doors.variables.iter().cloned());
         let mut arguments = found.arguments;
+        let policy = self.policy(held).context("the rules of the agent")?;
+        let (argument, policy) = policy.unzip();
+        if let (Some(argument), Some(file)) = (argument, &policy) {
+            arguments.extend([argument.into(), file.path().into()]);
+        }
         let sandbox = if self.is_sandboxed() {
             environment.extend(doors.proxied.iter().cloned());
             if let Some(port) = doors.listens {
@@ -239,7 +266,8 @@ impl AgentPrograms {
                 port: doors.port,
                 listens: doors.listens,
             };
-            let (files, variables) = self.files(found.folders)?;
+            let policy = policy.as_ref().map(NamedTempFile::path);
+            let (files, variables) = self.files(found.folders, policy)?;
             environment.extend(variables);
             Some(AgentLimits::of(&self.tools, &files, network)?)
         } else {
@@ -248,7 +276,7 @@ impl AgentPrograms {
             environment.extend(proxies);
             None
         };
-        Ok(AgentCommand {
+        let command = AgentCommand {
             program: found.program,
             arguments,
             folder: self.folder.clone(),
@@ -256,7 +284,19 @@ impl AgentPrograms {
             helper: self.tools.helper.clone(),
             resources: self.tools.resources,
             sandbox,
-        })
+        };
+        Ok((command, policy))
+    }
+
+    /// Writes down what it is held to, where it reads that from a file.
+    fn policy(&self, held: Held<'_>) -> io::Result<Option<(&'static str, NamedTempFile)>> {
+        let Some((argument, text)) = policy(&self.name, held) else {
+            return Ok(None);
+        };
+        let mut file = tempfile::Builder::new();
+        let file = file.prefix("asyncagents-").suffix(".toml").tempfile()?;
+        fs::write(file.path(), text)?;
+        Ok(Some((argument, file)))
     }
 
     /// The process; or how it has ended, if it has before it began.
@@ -280,8 +320,10 @@ impl AgentPrograms {
         let program = env::current_exe()?;
         let asks_by_hook = asks_by_hook(&self.name, self.is_sandboxed());
         let (permissions, hook) = asks_by_hook.then(hook_door).unzip();
+        let programs = self.clone();
+        let allowed = spawn_blocking(move || programs.allowed_hosts(listens)).await?;
         let proxy = Proxy::start(ProxySetup {
-            allowed: self.allowed_hosts(listens).map_err(|why| anyhow!(why))?,
+            allowed: allowed.map_err(|why| anyhow!(why))?,
             tools: door,
             permissions,
             way_out: WayOut::from_variables(|name| env::var(name).ok()),
@@ -303,7 +345,7 @@ impl AgentPrograms {
         };
         let programs = self.clone();
         let command = spawn_blocking(move || programs.command(found, &doors));
-        let mut command = command.await??;
+        let (mut command, policy) = command.await??;
         command
             .arguments
             .extend(arguments.iter().map(OsString::from));
@@ -330,6 +372,7 @@ impl AgentPrograms {
             hook,
             end: Box::new(Kept {
                 _proxy: proxy,
+                _policy: policy,
                 _life: Box::new(process.life),
             }),
         }))

@@ -1,6 +1,8 @@
 //! What an agent asks, and how it is answered.
 
 use asyncagents_core::{
+    agent::Entry,
+    id::PostId,
     lock::lock,
     progress::Observation,
     question::{Question, Reply, about_call},
@@ -105,16 +107,34 @@ impl Driver {
         }
         let is_told = connection.reply(&open.theirs, reply);
         self.answered(name);
-        if let Reply::Reject { text: Some(text) } = reply
-            && !is_told
-        {
-            let remark = format!(
-                "What you asked for was not permitted: {text}\n\nTake that into account. If you have \
-                 said your result already, say all of it again: only what you say last is handed on."
-            );
-            self.remarks.push(remark);
+        if is_told {
+            return Ok(());
         }
-        Ok(())
+        self.tell_later(name, reply).await
+    }
+
+    /// Saves the words of a rejection that could not be told with it: they are told as soon as they can be.
+    pub(super) async fn tell_later(
+        &mut self,
+        name: &str,
+        reply: &Reply,
+    ) -> Result<(), SessionError> {
+        let (Reply::Reject { text: Some(text) }, Some(run)) = (reply, self.conversation.run())
+        else {
+            return Ok(());
+        };
+        let post = PostId::from(format!("{}.rejected.{name}", run.prompt));
+        let visible = format!(
+            "What you asked for was not permitted: {text}\n\nTake that into account. If you have said \
+             your result already, say all of it again: only what you say last is handed on."
+        );
+        let hidden = String::new();
+        let told = Entry::Notice {
+            post,
+            visible,
+            hidden,
+        };
+        self.save(vec![told]).await
     }
 
     pub(super) fn answered(&mut self, name: &str) {

@@ -7,6 +7,7 @@ use asyncagents_core::{
     port::SessionEvent,
     progress::Observation,
 };
+use futures_util::FutureExt;
 use tokio::{sync::oneshot, task::JoinSet, time};
 
 use super::{
@@ -32,16 +33,9 @@ const TOGETHER: usize = 256;
 /// Something that an agent is told in the middle of its work. It may say only later whether it has
 /// got that: until then it must not be said again.
 pub(super) struct Telling {
-    what: Told,
+    /// The newest of the entries in it.
+    until: u64,
     told: JoinSet<bool>,
-}
-
-/// What an agent is told in the middle of its work.
-#[derive(Clone)]
-pub(super) enum Told {
-    /// The entries up to a number.
-    Entries(u64),
-    Remark(String),
 }
 
 impl Live {
@@ -50,13 +44,13 @@ impl Live {
         self.events
     }
 
-    /// Begins to tell something.
-    fn tell(&mut self, what: Told, message: Message) {
+    /// Begins to tell it the entries up to a number.
+    fn tell(&mut self, until: u64, message: Message) {
         let connection = self.connection.clone();
         let mut told = JoinSet::new();
         // Where it cannot be told now, or has gone, it has not got it.
         told.spawn(async move { connection.steer(&message).await.unwrap_or(false) });
-        self.telling = Some(Telling { what, told });
+        self.telling = Some(Telling { until, told });
     }
 }
 
@@ -66,9 +60,6 @@ impl Driver {
         let Some(mut live) = self.live.take() else {
             return self.connect().await;
         };
-        if said.id.is_none() && !self.remarks.is_empty() {
-            self.remarks.remove(0);
-        }
         (self.sent, self.over, live.is_cancelled) = (until, None, false);
         live.steered.clear();
         let model = live.said_model.take().map(|model| model.as_str().into());
@@ -90,7 +81,12 @@ impl Driver {
             let connection = live.connection.clone();
             let prompt = connection.prompt(&said);
             tokio::pin!(prompt);
+            // It is on its way before anything else is: an order to stop must not overtake it.
+            let mut at_once = (&mut prompt).now_or_never();
             loop {
+                if let Some(ended) = at_once.take() {
+                    break ended;
+                }
                 let deadline = aborted.as_ref().map(|abort| abort.until);
                 tokio::select! {
                     ended = &mut prompt => break ended,
@@ -115,8 +111,8 @@ impl Driver {
                             self.look(&mut live, steers).await?;
                         }
                         Some(Command::Abort(done)) => {
-                            connection.cancel().await;
                             let until = time::Instant::now() + CANCEL_TIMEOUT;
+                            connection.cancel().await;
                             let abort = aborted.get_or_insert(Abort { until, done: Vec::new() });
                             abort.done.push(done);
                         }
@@ -134,12 +130,12 @@ impl Driver {
                         let steers = steers && aborted.is_none();
                         self.look(&mut live, steers).await?;
                     }
-                    (what, told) = told(&mut live.telling) => {
+                    (until, told) = told(&mut live.telling) => {
                         live.telling = None;
                         // Where it cannot be told now, it is told after the turn.
                         steers = told;
                         if steers {
-                            self.has_told(&what);
+                            self.sent = self.sent.max(until);
                             if aborted.is_none() {
                                 self.steer(&mut live);
                             }
@@ -258,45 +254,38 @@ impl Driver {
         if live.telling.is_some() {
             return;
         }
-        if let Some(remark) = self.remarks.first() {
-            live.tell(Told::Remark(remark.clone()), message::plain(remark));
-            return;
-        }
         let unsent: Vec<Filed> = self.unsent().cloned().collect();
         if let Some(last) = unsent.last() {
             let message = message::message(&unsent);
             live.steered
                 .extend(message.id.clone().map(|post| (post, self.sent)));
-            live.tell(Told::Entries(last.seq), message);
-        }
-    }
-
-    /// The agent has got what it was told.
-    fn has_told(&mut self, what: &Told) {
-        match what {
-            Told::Entries(until) => self.sent = self.sent.max(*until),
-            Told::Remark(remark) => {
-                let at = self.remarks.iter().position(|known| known == remark);
-                at.map(|at| self.remarks.remove(at));
-            }
+            live.tell(last.seq, message);
         }
     }
 
     /// Waits until the agent has said whether it was told something in the turn before. One that does
-    /// not say that is loaded anew: its history does.
-    pub(super) async fn await_told(&mut self) {
-        let live = self.live.as_mut().filter(|live| live.telling.is_some());
-        let Some(live) = live.filter(|_| self.conversation.run().is_some()) else {
-            return;
-        };
-        match time::timeout(TOLD_TIMEOUT, told(&mut live.telling)).await {
-            Ok((what, is_told)) => {
-                live.telling = None;
-                if is_told {
-                    self.has_told(&what);
+    /// not say that is loaded anew: its history does. True if a command has come meanwhile.
+    pub(super) async fn await_told(&mut self) -> Result<bool, SessionError> {
+        let deadline = time::Instant::now() + TOLD_TIMEOUT;
+        let mut has_come = false;
+        loop {
+            let live = self.live.as_mut().filter(|live| live.telling.is_some());
+            let Some(live) = live.filter(|_| self.conversation.run().is_some()) else {
+                return Ok(has_come);
+            };
+            tokio::select! {
+                (until, is_told) = told(&mut live.telling) => {
+                    live.telling = None;
+                    if is_told {
+                        self.sent = self.sent.max(until);
+                    }
                 }
+                command = self.orders.commands.recv() => {
+                    has_come = true;
+                    self.idle_command(command).await?;
+                }
+                () = time::sleep_until(deadline) => self.live = None,
             }
-            Err(_) => self.live = None,
         }
     }
 
@@ -378,12 +367,12 @@ fn disobeys(events: &[WireEvent]) -> Option<WireError> {
 }
 
 /// What an agent was told and whether it has got that, once it says so.
-async fn told(telling: &mut Option<Telling>) -> (Told, bool) {
+async fn told(telling: &mut Option<Telling>) -> (u64, bool) {
     match telling {
         Some(telling) => {
             let told = telling.told.join_next().await;
             let told = told.is_some_and(|told| told.unwrap_or(false));
-            (telling.what.clone(), told)
+            (telling.until, told)
         }
         None => std::future::pending().await,
     }

@@ -80,7 +80,20 @@ impl Driver {
         }
     }
 
-    async fn idle_command(&mut self, command: Option<Command>) -> Result<(), SessionError> {
+    /// Does what was ordered until now. True if something was.
+    pub(super) async fn take_commands(&mut self) -> Result<bool, SessionError> {
+        let mut has_come = false;
+        while let Ok(command) = self.orders.commands.try_recv() {
+            has_come = true;
+            self.idle_command(Some(command)).await?;
+        }
+        Ok(has_come)
+    }
+
+    pub(super) async fn idle_command(
+        &mut self,
+        command: Option<Command>,
+    ) -> Result<(), SessionError> {
         match command {
             None => Err(SessionError::NotOurs),
             Some(Command::Abort(done)) => {
@@ -88,8 +101,9 @@ impl Driver {
                 let _ = done.send(());
                 Ok(())
             }
-            // A question that is not open needs no answer.
-            Some(Command::Look | Command::Reply(..)) => Ok(()),
+            // It does not wait for the answer any more, but there may be words in it.
+            Some(Command::Reply(question, reply)) => self.tell_later(&question, &reply).await,
+            Some(Command::Look) => Ok(()),
         }
     }
 }

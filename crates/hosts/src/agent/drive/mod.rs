@@ -60,8 +60,6 @@ pub(super) struct Driver {
     model: ModelName,
     /// What its window holds, as far as the agent has said.
     window: u64,
-    /// What the agent is to be told beside the entries.
-    remarks: Vec<String>,
     /// The questions that are open, by our names for them.
     asked: HashMap<String, OpenQuestion>,
     reports: u64,
@@ -168,7 +166,6 @@ impl Driver {
             over: None,
             broken: None,
             crashes: 0,
-            remarks: Vec::new(),
             asked: HashMap::new(),
             reports: 0,
         };
@@ -194,7 +191,10 @@ impl Driver {
             if self.conversation.run().is_some() && self.over.is_none() && self.broken.is_none() {
                 self.connect().await?;
             }
-            self.await_told().await;
+            // Nothing is said to it that somebody has stopped already.
+            if self.await_told().await? || self.take_commands().await? {
+                continue;
+            }
             match self.next() {
                 Next::Say(message, until) => self.turn(message, until).await?,
                 Next::Wait => {
@@ -226,9 +226,6 @@ impl Driver {
         let unsent: Vec<Filed> = self.unsent().cloned().collect();
         if let Some(last) = unsent.last() {
             return Next::Say(message::message(&unsent), last.seq);
-        }
-        if let Some(remark) = self.remarks.first() {
-            return Next::Say(message::plain(remark), self.sent);
         }
         match &self.over {
             None => Next::Say(message::go_on(), self.sent),

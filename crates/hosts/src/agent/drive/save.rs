@@ -50,7 +50,6 @@ impl Driver {
         self.fold(&news);
         if is_over {
             (self.over, self.broken, self.crashes) = (None, None, 0);
-            self.remarks.clear();
             self.shared.report(&self.session.id, SessionEvent::Idle);
         }
         Ok(())
