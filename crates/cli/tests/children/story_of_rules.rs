@@ -20,6 +20,10 @@ told! {
     a_rule_about_reading_holds
 }
 
+told! {
+    variables_of_a_project_are_not_in_the_environment_of_commands
+}
+
 // Codex has a sandbox of its own then, which lets it read everything.
 told! {
     for (claude Claude, claude_alone ClaudeAlone):
@@ -98,6 +102,29 @@ mod tell {
         let is_told = |text: &str| requests.iter().any(|request| request.text().contains(text));
         assert!(is_told("Mind the gap"));
         assert!(!is_told("sesame"));
+    }
+
+    /// They could decide what a command does that the user has allowed.
+    pub(super) fn variables_of_a_project_are_not_in_the_environment_of_commands(agent: Agent) {
+        let script = |_: &_| {
+            Script::new()
+                .rule(
+                    asked("Say what is set"),
+                    agent.runs_in_our_sandbox("echo \"[it is: ${PAGER_OF_THIS}]\" > said.txt"),
+                )
+                .rule(
+                    When::always().tools(true).contains("Say what is set"),
+                    Reply::text("It is said."),
+                )
+        };
+        let Some(world) = World::new(agent, script) else {
+            return;
+        };
+        world.home.write("project/.env", "PAGER_OF_THIS=evil\n");
+        let id = world.launch_free("Say what is set");
+        assert_eq!(world.result(&id), "It is said.");
+        let said = fs::read_to_string(world.home.path("project/said.txt"));
+        assert_eq!(said.expect("it is there"), "[it is: ]\n");
     }
 
     pub(super) fn without_a_sandbox_nothing_outside_of_the_folder_is_read_unasked(agent: Agent) {

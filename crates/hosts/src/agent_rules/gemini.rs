@@ -22,7 +22,7 @@ pub(super) fn acp_settings(place: AgentPlace<'_>) -> AcpSettings {
 }
 
 /// In a folder that it does not trust it starts no servers, not even ours. What a project could decide is in
-/// files that are not there: see below.
+/// files that are not there, or has no effect: see below.
 pub(super) fn variables() -> Vec<(&'static str, String)> {
     vec![("GEMINI_CLI_TRUST_WORKSPACE", "true".to_owned())]
 }
@@ -103,24 +103,40 @@ const DECIDING: [&str; 9] = [
     "RIPGREP_",
 ];
 
-/// A file from which Gemini CLI would take such variables: it looks for one in the folder and in all above
-/// it, and takes the first.
+/// A file of a project with such variables.
 fn variables_of_project(folder: &Path, home: &Path) -> Option<PathBuf> {
-    // What is in the home is the user's.
+    let file = env_file(folder, home)?;
+    // What cannot be read here, or only in part, may be read there.
+    let text = read_short(&file).unwrap_or_else(|| "GEMINI".to_owned());
+    decides(&text).then_some(file)
+}
+
+/// The file from which Gemini CLI would take variables: it looks for one in the folder and in all above
+/// it, and takes the first. What is in the home is the user's.
+fn env_file(folder: &Path, home: &Path) -> Option<PathBuf> {
     let above = folder.ancestors().take_while(|above| *above != home);
-    for above in above {
-        let own = above.join(".gemini/.env");
-        if fs::symlink_metadata(&own).is_ok() {
-            return Some(own);
-        }
-        let file = above.join(".env");
-        if fs::symlink_metadata(&file).is_ok() {
-            // What cannot be read here, or only in part, may be read there.
-            let text = read_short(&file).unwrap_or_else(|| "GEMINI".to_owned());
-            return decides(&text).then_some(file);
-        }
-    }
-    None
+    let mut files = above.flat_map(|above| [above.join(".gemini/.env"), above.join(".env")]);
+    files.find(|file| fs::symlink_metadata(file).is_ok())
+}
+
+/// The other variables in such a file. They would be in the environment of all that is run.
+pub(super) fn foreign_variables(place: AgentPlace<'_>) -> Vec<String> {
+    let file = env_file(place.project, place.home);
+    let text = file.and_then(|file| read_short(&file)).unwrap_or_default();
+    let lines = text.split(['\n', '\r', '\u{2028}', '\u{2029}']);
+    lines.filter_map(variable_of).map(str::to_owned).collect()
+}
+
+/// The variable that a line of such a file sets.
+fn variable_of(line: &str) -> Option<&str> {
+    let line = line.trim_start_matches(|c: char| c.is_whitespace() || c == '\u{feff}');
+    let behind = line.strip_prefix("export");
+    let behind = behind.filter(|behind| behind.starts_with(char::is_whitespace));
+    let line = behind.map_or(line, str::trim_start);
+    let is_of_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-');
+    let (name, rest) = line.split_at(line.find(|c| !is_of_name(c))?);
+    let sets = !name.is_empty() && rest.trim_start().starts_with(['=', ':']);
+    sets.then_some(name)
 }
 
 /// The text of a file, if it is not too long to be one of variables.
@@ -155,8 +171,13 @@ mod tests {
         // The user's own.
         fs::create_dir(home.path().join(".gemini"))?;
         fs::write(home.path().join(".env"), "GEMINI_API_KEY=key")?;
-        fs::write(project.join(".env"), "DATABASE_URL=here\nexport PORT=80\n")?;
+        let foreign = || foreign_variables(place(home.path(), &project));
+        assert_eq!(foreign(), [] as [&str; 0]);
+        let text = "DATABASE_URL=here\n# no=thing\n\rexport PORT=80\r  a.b-c : x\n\nexport=1\nno\nexported=2";
+        fs::write(project.join(".env"), text)?;
         assert_eq!(check(), Ok(()));
+        let expected = ["DATABASE_URL", "PORT", "a.b-c", "export", "exported"];
+        assert_eq!(foreign(), expected);
         for line in [
             "GOOGLE_GEMINI_BASE_URL=http://evil.example",
             "export GEMINI_CLI_SYSTEM_SETTINGS_PATH: ./settings.json",

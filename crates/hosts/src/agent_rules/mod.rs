@@ -87,6 +87,14 @@ pub fn variables(name: &str, held: Held<'_>) -> Vec<(&'static str, String)> {
     }
 }
 
+/// Variables of a project that an agent would take over if they were not set.
+pub fn foreign_variables(name: &str, place: AgentPlace<'_>) -> Vec<String> {
+    match name {
+        "gemini" => gemini::foreign_variables(place),
+        _ => Vec::new(),
+    }
+}
+
 /// A file by which it is held to that, and the argument before its name.
 pub fn policy(name: &str, held: Held<'_>) -> Option<(&'static str, String)> {
     match name {

@@ -19,8 +19,8 @@ use asyncagents_hosts::{
     },
     agent_needs::{Needs, needs},
     agent_rules::{
-        AgentPlace, Held, asks_by_hook, check_project, policy, shows_variables_of_servers,
-        variables,
+        AgentPlace, Held, asks_by_hook, check_project, foreign_variables, policy,
+        shows_variables_of_servers, variables,
     },
     opencode::process,
     proxy::{AllowedHosts, DoorStream, Proxy, ProxySetup, WayOut},
@@ -202,6 +202,12 @@ impl AgentPrograms {
         environment.push((CHILD_VARIABLE.into(), "1".into()));
         let of_rules = variables(&self.name, held).into_iter();
         environment.extend(of_rules.map(|(name, value)| (name.into(), value.into())));
+        for name in foreign_variables(&self.name, self.place()) {
+            let name = OsString::from(name);
+            if environment.iter().all(|(known, _)| *known != name) {
+                environment.push((name, OsString::new()));
+            }
+        }
         environment
     }
 
