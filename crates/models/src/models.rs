@@ -107,7 +107,7 @@ impl Models {
             return known.cost(usage);
         }
         let (provider, model) = name.split_once('/')?;
-        self.0.prices.figures(provider, model, true).cost(usage)
+        self.0.prices.listed(provider, model)?.cost(usage)
     }
 
     /// Checks the name and the key of a model, without a request.

@@ -36,7 +36,7 @@ told! {
 /// The user's settings of an agent are for its own sessions.
 #[rstest::rstest]
 fn what_a_user_has_allowed_an_agent_is_asked_about_here(
-    #[values(Agent::Claude, Agent::ClaudeAlone, Agent::OpenCode)] agent: Agent,
+    #[values(Agent::Claude, Agent::ClaudeAlone, Agent::Gemini, Agent::OpenCode)] agent: Agent,
 ) {
     let Some(world) = World::new(agent, tell::makes_something(agent)) else {
         return;
@@ -52,6 +52,11 @@ fn what_a_user_has_allowed_an_agent_is_asked_about_here(
     settings["permission"] = all.clone();
     settings["agent"] = json!({"build": {"permission": all}, "plan": {"permission": all}});
     world.home.write(file, &settings.to_string());
+    let file = "home/.gemini/settings.json";
+    let known = std::fs::read_to_string(world.home.path(file)).expect("settings");
+    let mut settings: serde_json::Value = serde_json::from_str(&known).expect("JSON");
+    settings["tools"] = json!({"allowed": ["run_shell_command", "write_file"]});
+    world.home.write(file, &settings.to_string());
     let id = world.launch("Make it");
     let question = world.question(&id);
     world.reject(&id, &question);
@@ -63,11 +68,12 @@ fn what_a_user_has_allowed_an_agent_is_asked_about_here(
     assert!(!tell::made(&world), "it may only read");
     let requests = world.requests();
     let last = requests.last().expect("a request").last();
-    // In our words, or in those of Claude Code's adapter and of OpenCode.
+    // In our words, or in those of Claude Code's adapter, of OpenCode and of Gemini CLI.
     let is_refused = [
         "may only read",
         "User refused permission",
         "rejected permission",
+        "not found in registry",
     ];
     assert!(
         is_refused.iter().any(|words| last.contains(words)),

@@ -14,9 +14,7 @@ told! {
     a_rule_that_is_written_later_counts_for_the_next_task
 }
 
-// goose asks about everything anyway.
 told! {
-    for (claude Claude, claude_alone ClaudeAlone, codex Codex, gemini Gemini, opencode OpenCode):
     a_rule_about_reading_holds
 }
 
@@ -71,7 +69,11 @@ mod tell {
                 .rule(asked("Read the notes"), agent.reads(&open))
                 .rule(asked("Read the secret"), agent.reads(&secret))
                 .rule(
-                    When::always().tools(true).contains("Read the"),
+                    asked("Read it by a command"),
+                    agent.runs_in_our_sandbox("cat .env"),
+                )
+                .rule(
+                    When::always().tools(true).contains("Read "),
                     Reply::text("That is what there is."),
                 )
         };
@@ -79,21 +81,18 @@ mod tell {
             return;
         };
         let settings = fs::read_to_string(world.home.path(SETTINGS)).expect("settings");
-        let reads = agent == Agent::Codex;
-        let rules = if reads {
-            "deny = [\"read(.env)\", \"bash(cat *.env)\"]"
-        } else {
-            "deny = [\"read(.env)\"]"
-        };
+        let rules = "deny = [\"read(.env)\", \"bash(cat *.env)\"]";
         let settings = settings.replace("allow = [\"bash(cat *)\"]", rules);
         world.home.write(SETTINGS, &settings);
         world.home.write("project/.env", "KEY=sesame\n");
         world.home.write("project/notes.txt", "Mind the gap\n");
-        let id = world.launch("Read the secret");
-        assert_eq!(world.result(&id), "That is what there is.");
+        for prompt in ["Read the secret", "Read it by a command"] {
+            let id = world.launch(prompt);
+            assert_eq!(world.result(&id), "That is what there is.");
+        }
         let id = world.launch("Read the notes");
-        if reads {
-            // Nobody can tell which files a command reads.
+        if matches!(agent, Agent::Codex | Agent::Goose) {
+            // They read by commands, and nobody can tell which files a command reads.
             let question = world.question(&id);
             world.permit(&id, &question);
         }
@@ -110,7 +109,8 @@ mod tell {
             Script::new()
                 .rule(
                     asked("Say what is set"),
-                    agent.runs_in_our_sandbox("echo \"[it is: ${PAGER_OF_THIS}]\" > said.txt"),
+                    agent
+                        .runs_in_our_sandbox("echo \"[it is: ${PAGER_OF_THIS-unset}]\" > said.txt"),
                 )
                 .rule(
                     When::always().tools(true).contains("Say what is set"),
@@ -124,7 +124,7 @@ mod tell {
         let id = world.launch_free("Say what is set");
         assert_eq!(world.result(&id), "It is said.");
         let said = fs::read_to_string(world.home.path("project/said.txt"));
-        assert_eq!(said.expect("it is there"), "[it is: ]\n");
+        assert_eq!(said.expect("it is there"), "[it is: unset]\n");
     }
 
     pub(super) fn without_a_sandbox_nothing_outside_of_the_folder_is_read_unasked(agent: Agent) {

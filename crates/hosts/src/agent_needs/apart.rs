@@ -2,15 +2,17 @@
 //! so nothing is reached by a path: a link that it made would be followed outside of its sandbox.
 
 use std::{
-    io,
+    fs::{self, File},
+    io::{self, Write},
     os::{fd::OwnedFd, unix::ffi::OsStrExt},
     path::Path,
 };
 
 use rustix::{
-    fs::{AtFlags, Mode, OFlags, mkdirat, openat, readlinkat, symlinkat, unlinkat},
+    fs::{AtFlags, Mode, OFlags, mkdirat, openat, readlinkat, renameat, symlinkat, unlinkat},
     io::Errno,
 };
+use uuid::Uuid;
 
 use super::table::Apart;
 
@@ -29,7 +31,29 @@ pub(super) fn make(place: &Path, users: &Path, apart: &Apart) -> io::Result<()> 
         let (folder, name) = at.rsplit_once('/').unwrap_or(("", at));
         link_in(&folder_in(&place, folder)?, name, &users.join(to))?;
     }
+    if let Some(made) = &apart.made {
+        let (folder, name) = made.at.rsplit_once('/').unwrap_or(("", made.at));
+        let of = fs::read_to_string(users.join(made.of)).unwrap_or_default();
+        file_in(&folder_in(&place, folder)?, name, &(made.by)(&of))?;
+    }
     Ok(())
+}
+
+/// Puts a file in place in one step: others may be reading it.
+fn file_in(folder: &OwnedFd, name: &str, text: &str) -> io::Result<()> {
+    let new = format!("{name}.{}", Uuid::new_v4().simple());
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+    let mut file = File::from(openat(folder, &new, flags, Mode::RUSR | Mode::WUSR)?);
+    file.write_all(text.as_bytes())?;
+    let put = renameat(folder, &new, folder, name).or_else(|error| match error {
+        // A folder that it has left there.
+        Errno::ISDIR => {
+            unlinkat(folder, name, AtFlags::REMOVEDIR)?;
+            renameat(folder, &new, folder, name)
+        }
+        error => Err(error),
+    });
+    Ok(put?)
 }
 
 /// Opens a folder in this place, and makes what is missing of it.

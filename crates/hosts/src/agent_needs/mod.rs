@@ -4,6 +4,7 @@
 mod apart;
 mod files;
 mod gemini_conversation;
+mod gemini_settings;
 mod project_name;
 mod servers;
 mod table;

@@ -1,5 +1,7 @@
 //! The table of known agents.
 
+use super::gemini_settings::settings_of_child;
+
 /// What an agent needs to work in the sandbox.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Needs {
@@ -62,7 +64,25 @@ pub(super) struct Apart {
     pub(super) folders: &'static [&'static str],
     /// Links in it, and the user's files beside it that they lead to.
     pub(super) links: &'static [(&'static str, &'static str)],
+    /// A file in it that is made of one of the user's beside it.
+    pub(super) made: Option<Made>,
 }
+
+/// A file that is made of another.
+#[derive(Debug)]
+pub(super) struct Made {
+    pub(super) at: &'static str,
+    pub(super) of: &'static str,
+    pub(super) by: fn(&str) -> String,
+}
+
+impl PartialEq for Made {
+    fn eq(&self, other: &Self) -> bool {
+        (self.at, self.of) == (other.at, other.of)
+    }
+}
+
+impl Eq for Made {}
 
 use Own::{Projects, Reads, ReadsIn, Renews, ToldOf, Writes, WritesIn};
 
@@ -177,8 +197,12 @@ const TABLE: &[Needs] = &[
                     links: &[
                         (".gemini/google_accounts.json", "google_accounts.json"),
                         (".gemini/oauth_creds.json", "oauth_creds.json"),
-                        (".gemini/settings.json", "settings.json"),
                     ],
+                    made: Some(Made {
+                        at: ".gemini/settings.json",
+                        of: "settings.json",
+                        by: settings_of_child,
+                    }),
                 }),
             ],
         }],
@@ -221,6 +245,7 @@ const TABLE: &[Needs] = &[
                         ],
                         folders: &["data/opencode", "state", "cache"],
                         links: &[("data/opencode/auth.json", "auth.json")],
+                        made: None,
                     }),
                 ],
             },
@@ -261,6 +286,7 @@ const TABLE: &[Needs] = &[
                     told: &[("data", "XDG_DATA_HOME"), ("state", "XDG_STATE_HOME")],
                     folders: &["data", "state"],
                     links: &[],
+                    made: None,
                 })],
             },
             Folder {

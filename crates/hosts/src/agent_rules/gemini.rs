@@ -21,18 +21,18 @@ pub(super) fn acp_settings(place: AgentPlace<'_>) -> AcpSettings {
     }
 }
 
-/// In a folder that it does not trust it starts no servers, not even ours. What a project could decide is in
-/// files that are not there, or has no effect: see below.
-pub(super) fn variables() -> Vec<(&'static str, String)> {
-    vec![("GEMINI_CLI_TRUST_WORKSPACE", "true".to_owned())]
+/// In a folder that it does not trust it starts no servers, not even ours. What it would take from a project is
+/// refused below, or is not in the settings that it has in the sandbox; without that its user's decide.
+pub(super) fn variables(place: AgentPlace<'_>) -> Vec<(&'static str, String)> {
+    let trust = ("GEMINI_CLI_TRUST_WORKSPACE", "true".to_owned());
+    Vec::from_iter(place.is_sandboxed.then_some(trust))
 }
 
-/// What is always asked about, whatever the user has allowed it.
-const ASKED: [&str; 6] = [
+const SHELL: [&str; 1] = ["run_shell_command"];
+const CHANGES: [&str; 5] = [
     "activate_skill",
     "mcp_*",
     "replace",
-    "run_shell_command",
     "web_fetch",
     "write_file",
 ];
@@ -46,14 +46,24 @@ const READS: [&str; 5] = [
 /// The first has all of them; before it, each was a tool of its own.
 const SUB_AGENTS: [&str; 3] = ["invoke_agent", "codebase_investigator", "generalist"];
 
-/// Rules in Gemini CLI's own words. They come before those of its user.
+/// Rules in Gemini CLI's own words. They come before those of its user: what changes something is always
+/// asked about, and is not done where it only reads.
 pub(super) fn policy(held: Held<'_>) -> String {
-    let asked = rule(&ASKED, "ask_user", "modes = [\"default\"]\n");
+    let changes = rule(&CHANGES, "ask_user", "modes = [\"default\"]\n");
+    // With a pattern, or it would run commands unasked that it knows to read only.
+    let shell = rule(
+        &SHELL,
+        "ask_user",
+        "modes = [\"default\"]\nargsPattern = \"command\"\n",
+    );
+    let all = [&CHANGES[..], &SHELL].concat();
+    let planned = rule(&all, "deny", "modes = [\"plan\"]\n");
     let reads = held.asks_to_read.then(|| rule(&READS, "ask_user", ""));
     let denied = (!held.may_delegate).then(|| rule(&SUB_AGENTS, "deny", ""));
-    [Some(asked), reads, denied]
-        .into_iter()
-        .flatten()
+    let always = [changes, shell, planned].into_iter();
+    always
+        .chain(reads)
+        .chain(denied)
         .collect::<Vec<_>>()
         .join("\n")
 }
@@ -81,12 +91,40 @@ fn keeps_conversations(place: AgentPlace<'_>) -> BeforeLoad {
 pub(super) fn check_project(place: AgentPlace<'_>) -> Result<(), String> {
     let settings = settings_of_project(".gemini", place.project, place.home);
     let found = settings.or_else(|| variables_of_project(place.project, place.home));
-    found.map_or(Ok(()), |file| {
-        Err(format!(
+    if let Some(file) = found {
+        return Err(format!(
             "{} would decide what Gemini CLI runs, or which server it asks; remove it, or use another \
              host",
             file.display()
-        ))
+        ));
+    }
+    match SYSTEM_POLICIES
+        .map(Path::new)
+        .into_iter()
+        .find(|folder| has_policies(folder))
+    {
+        None => Ok(()),
+        Some(folder) => Err(format!(
+            "{} has rules of this machine, beside which Gemini CLI takes none that hold a child to yours; \
+             use another host",
+            folder.display()
+        )),
+    }
+}
+
+/// Where the rules of a machine are. Where there are some, it ignores others of that rank.
+const SYSTEM_POLICIES: [&str; 2] = [
+    "/etc/gemini-cli/policies",
+    "/Library/Application Support/GeminiCli/policies",
+];
+
+fn has_policies(folder: &Path) -> bool {
+    let files = fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut names = files.map(|file| file.file_name());
+    names.any(|name| {
+        Path::new(&name)
+            .extension()
+            .is_some_and(|ending| ending == "toml")
     })
 }
 
@@ -117,26 +155,6 @@ fn env_file(folder: &Path, home: &Path) -> Option<PathBuf> {
     let above = folder.ancestors().take_while(|above| *above != home);
     let mut files = above.flat_map(|above| [above.join(".gemini/.env"), above.join(".env")]);
     files.find(|file| fs::symlink_metadata(file).is_ok())
-}
-
-/// The other variables in such a file. They would be in the environment of all that is run.
-pub(super) fn foreign_variables(place: AgentPlace<'_>) -> Vec<String> {
-    let file = env_file(place.project, place.home);
-    let text = file.and_then(|file| read_short(&file)).unwrap_or_default();
-    let lines = text.split(['\n', '\r', '\u{2028}', '\u{2029}']);
-    lines.filter_map(variable_of).map(str::to_owned).collect()
-}
-
-/// The variable that a line of such a file sets.
-fn variable_of(line: &str) -> Option<&str> {
-    let line = line.trim_start_matches(|c: char| c.is_whitespace() || c == '\u{feff}');
-    let behind = line.strip_prefix("export");
-    let behind = behind.filter(|behind| behind.starts_with(char::is_whitespace));
-    let line = behind.map_or(line, str::trim_start);
-    let is_of_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-');
-    let (name, rest) = line.split_at(line.find(|c| !is_of_name(c))?);
-    let sets = !name.is_empty() && rest.trim_start().starts_with(['=', ':']);
-    sets.then_some(name)
 }
 
 /// The text of a file, if it is not too long to be one of variables.
@@ -171,13 +189,8 @@ mod tests {
         // The user's own.
         fs::create_dir(home.path().join(".gemini"))?;
         fs::write(home.path().join(".env"), "GEMINI_API_KEY=key")?;
-        let foreign = || foreign_variables(place(home.path(), &project));
-        assert_eq!(foreign(), [] as [&str; 0]);
-        let text = "DATABASE_URL=here\n# no=thing\n\rexport PORT=80\r  a.b-c : x\n\nexport=1\nno\nexported=2";
-        fs::write(project.join(".env"), text)?;
+        fs::write(project.join(".env"), "DATABASE_URL=here\nexport PORT=80\n")?;
         assert_eq!(check(), Ok(()));
-        let expected = ["DATABASE_URL", "PORT", "a.b-c", "export", "exported"];
-        assert_eq!(foreign(), expected);
         for line in [
             "GOOGLE_GEMINI_BASE_URL=http://evil.example",
             "export GEMINI_CLI_SYSTEM_SETTINGS_PATH: ./settings.json",

@@ -77,20 +77,12 @@ pub fn refused_tools(name: &str) -> &'static [&'static str] {
 }
 
 /// Variables by which an agent is held to the same, where the protocol has no word for it.
-pub fn variables(name: &str, held: Held<'_>) -> Vec<(&'static str, String)> {
+pub fn variables(name: &str, place: AgentPlace<'_>, held: Held<'_>) -> Vec<(&'static str, String)> {
     match name {
         "codex" => codex::variables(held),
-        "gemini" => gemini::variables(),
+        "gemini" => gemini::variables(place),
         "opencode" => opencode::variables(held),
         "goose" => goose::variables(),
-        _ => Vec::new(),
-    }
-}
-
-/// Variables of a project that an agent would take over if they were not set.
-pub fn foreign_variables(name: &str, place: AgentPlace<'_>) -> Vec<String> {
-    match name {
-        "gemini" => gemini::foreign_variables(place),
         _ => Vec::new(),
     }
 }

@@ -120,7 +120,14 @@ impl Agent {
             asks_to_read: false,
             hook: None,
         };
-        let mut all = variables(self.name(), held);
+        let place = AgentPlace {
+            home: Path::new("/"),
+            project: Path::new("/"),
+            is_sandboxed: false,
+            asks_to_read: false,
+            variable: |_| None,
+        };
+        let mut all = variables(self.name(), place, held);
         let needs = needs(self.name()).expect("it is known");
         let set = needs.set.iter();
         all.extend(set.map(|(name, value)| (*name, (*value).to_owned())));

@@ -56,6 +56,9 @@ const READING: [&str; 26] = [
     "bash(wc *)",
 ];
 
+/// Of how many files each is judged.
+const MOST_FILES: usize = 1_000;
+
 /// What joins commands that run one after the other, or into each other.
 const JOINING: [char; 3] = ['|', ';', '&'];
 
@@ -74,14 +77,14 @@ fn only_reads(command: &str) -> bool {
 impl Judge for Rules {
     /// The strictest of what the rules say about each file, under each of its names.
     fn judge(&self, call: &AskedCall) -> Verdict {
+        // Nobody looks through so many files.
+        if call.also.len() > MOST_FILES {
+            return Verdict::AskEach;
+        }
         let targets = iter::once(&call.target).chain(&call.also);
         let targets = targets.flat_map(|target| self.names_of(call, target));
-        let each = targets.map(|target| {
-            self.judge_one(&AskedCall {
-                target,
-                ..call.clone()
-            })
-        });
+        let permissions = lock(&self.permissions).clone();
+        let each = targets.map(|target| self.judge_one(&permissions, call, &target));
         each.fold(Verdict::Allow, |strictest, next| match (strictest, next) {
             (Verdict::Deny(why), _) | (_, Verdict::Deny(why)) => Verdict::Deny(why),
             (Verdict::AskEach, _) | (_, Verdict::AskEach) => Verdict::AskEach,
@@ -120,7 +123,7 @@ impl Rules {
         names
     }
 
-    fn judge_one(&self, call: &AskedCall) -> Verdict {
+    fn judge_one(&self, permissions: &Permissions, call: &AskedCall, target: &str) -> Verdict {
         // They ask for themselves, where there is something to ask for.
         if call.is_ours {
             return Verdict::Allow;
@@ -129,7 +132,7 @@ impl Rules {
             return Verdict::Deny(format!("`{}` may not be used here", call.tool));
         }
         // Words about it are no command and no path: only what is said of the tool as a whole counts.
-        let target = if call.is_exact { &*call.target } else { "" };
+        let target = if call.is_exact { target } else { "" };
         let (tool, kind) = match call.kind {
             Some(Kind::Run) => ("bash", Kind::Run),
             Some(Kind::Edit) => ("edit", Kind::Edit),
@@ -144,7 +147,6 @@ impl Rules {
             (None, Some(path)) if is_path => path,
             _ => target,
         };
-        let permissions = lock(&self.permissions).clone();
         let ruled = permissions.judge(tool, kind, target);
         let is_outside = is_path && inside.is_none();
         match ruled {

@@ -58,7 +58,7 @@ use crate::{
 
 /// What every child is told.
 const BACKGROUND: &str = "You work in the background on a task that another agent gave you. Do that \
-    task and nothing else. If the project has a file AGENTS.md or CLAUDE.md, follow what it says about \
+    task and nothing else. If the project has a file AGENTS.md, CLAUDE.md or GEMINI.md, follow what it says about \
     how to work there. What you say last is handed to that agent as your result.";
 
 /// The other agents of this process, one for each setup.

@@ -19,8 +19,8 @@ use asyncagents_hosts::{
     },
     agent_needs::{Needs, needs},
     agent_rules::{
-        AgentPlace, Held, asks_by_hook, check_project, foreign_variables, policy,
-        shows_variables_of_servers, variables,
+        AgentPlace, Held, asks_by_hook, check_project, policy, shows_variables_of_servers,
+        variables,
     },
     opencode::process,
     proxy::{AllowedHosts, DoorStream, Proxy, ProxySetup, WayOut},
@@ -200,14 +200,8 @@ impl AgentPrograms {
         let set = self.needs().map(|needs| needs.set).unwrap_or_default();
         environment.extend(set.iter().map(|(name, value)| (name.into(), value.into())));
         environment.push((CHILD_VARIABLE.into(), "1".into()));
-        let of_rules = variables(&self.name, held).into_iter();
+        let of_rules = variables(&self.name, self.place(), held).into_iter();
         environment.extend(of_rules.map(|(name, value)| (name.into(), value.into())));
-        for name in foreign_variables(&self.name, self.place()) {
-            let name = OsString::from(name);
-            if environment.iter().all(|(known, _)| *known != name) {
-                environment.push((name, OsString::new()));
-            }
-        }
         environment
     }
 
@@ -301,6 +295,12 @@ impl AgentPrograms {
         };
         let mut file = tempfile::Builder::new();
         let file = file.prefix("asyncagents-").suffix(".toml").tempfile()?;
+        // It would be taken for the names of two.
+        if file.path().to_string_lossy().contains(',') {
+            return Err(io::Error::other(
+                "the folder of temporary files has a comma",
+            ));
+        }
         fs::write(file.path(), text)?;
         Ok(Some((argument, file)))
     }

@@ -13,6 +13,11 @@ use super::{
     Driver,
 };
 
+/// How the names of what is told of rejections in a run begin.
+pub(super) fn rejected_in(prompt: &PostId) -> String {
+    format!("{prompt}.rejected.")
+}
+
 /// A question that waits for an answer.
 #[derive(Clone)]
 pub(super) struct OpenQuestion {
@@ -93,7 +98,8 @@ impl Driver {
         reply: &Reply,
     ) -> Result<(), SessionError> {
         let Some(open) = self.asked.get(name).cloned() else {
-            return Ok(());
+            // It has been taken back by now.
+            return self.tell_later(name, reply).await;
         };
         if matches!(reply, Reply::Once | Reply::Always)
             && let Some(begun) = self.begins(&open.theirs)
@@ -123,7 +129,7 @@ impl Driver {
         else {
             return Ok(());
         };
-        let post = PostId::from(format!("{}.rejected.{name}", run.prompt));
+        let post = PostId::from(format!("{}{name}", rejected_in(&run.prompt)));
         let visible = format!(
             "What you asked for was not permitted: {text}\n\nTake that into account. If you have said \
              your result already, say all of it again: only what you say last is handed on."

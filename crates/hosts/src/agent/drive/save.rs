@@ -4,13 +4,14 @@ use std::borrow::Cow;
 
 use asyncagents_core::{
     agent::{End, Entry, Filed, ToolOutcome},
-    id::SessionId,
+    id::{PostId, SessionId},
     port::{Journal, SessionEvent},
 };
 
 use super::{
     super::{journal::SessionError, message},
     Driver,
+    ask::rejected_in,
 };
 
 impl Driver {
@@ -104,7 +105,14 @@ impl Driver {
                     self.posts.retain(|post| post.seq > *seen);
                 }
                 Entry::Ended { prompt, .. } => {
-                    self.posts.retain(|post| post.entry.post() != Some(prompt));
+                    // What was rejected in it is of no use to the next.
+                    let rejected = rejected_in(prompt);
+                    self.posts.retain(|filed| {
+                        let post = filed.entry.post();
+                        let is_of =
+                            |post: &PostId| post == prompt || post.as_str().starts_with(&rejected);
+                        !post.is_some_and(is_of)
+                    });
                 }
                 entry => {
                     if matches!(entry, Entry::Prompted { .. }) {
