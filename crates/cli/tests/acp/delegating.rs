@@ -1,9 +1,11 @@
 //! Background tasks, as an editor sees them.
 
 use agent_client_protocol::v1::schema::{
-    PermissionOptionKind, PlanEntryStatus, StopReason, ToolCallStatus,
+    CancelNotification, CloseSessionRequest, ForkSessionRequest, PermissionOptionKind,
+    PlanEntryStatus, StopReason, ToolCallStatus,
 };
-use asyncagents_scripted_model::{Gate, Reply, Script, When};
+use asyncagents_scripted_model::{Fault, Gate, Reply, Script, When};
+use rstest::rstest;
 use serde_json::json;
 
 use crate::{
@@ -79,13 +81,22 @@ async fn what_a_child_may_not_do_unasked_is_asked_in_the_editor() {
         about.contains("a.txt") && about.contains("by a child"),
         "{about}"
     );
-    let call = editor.call(&session, "asyncagents_task");
-    assert_eq!(asked.tool_call_id, call.tool_call_id);
+    // It is a call of its own, which was shown before it was asked about.
+    let id = asked.tool_call_id.clone();
+    let shown = |editor: &Editor| {
+        let mut calls = editor.calls(&session).into_iter();
+        calls.find(|call| call.tool_call_id == id)
+    };
+    let pending = shown(&editor).expect("it is shown");
+    assert_eq!(pending.status, ToolCallStatus::Pending);
     assert_eq!(home.read("a.txt"), "");
     question.answer(PermissionOptionKind::AllowOnce);
     ended(turn).await.expect("an answer");
     assert_eq!(home.read("a.txt"), "by a child");
     assert!(!editor.has_question(), "it was asked once");
+    assert!(is_done(&shown(&editor).expect("it is shown")));
+    let call = editor.call(&session, "asyncagents_task");
+    assert_eq!(call.title, "asyncagents_task Count");
 }
 
 /// To close an editor is not to say no.
@@ -102,13 +113,78 @@ async fn what_a_child_asks_when_the_editor_is_closed_is_asked_in_the_next_one() 
     let session = editor.session(&home).await;
     let turn = editor.begin(&session, "Delegate");
     let question = editor.question().await;
-    drop((turn, question));
+    drop(turn);
     assert_eq!(editor.close().await.code(), Some(0));
+    // Not before: that would be an answer.
+    drop(question);
     let mut editor = Editor::start_with(home.asking()).await;
     editor.load(&session, &home).await.expect("loaded");
     let question = editor.question().await;
     question.answer(PermissionOptionKind::AllowOnce);
     until("it is written", || home.read("a.txt") == "by a child").await;
+}
+
+/// A task belongs to the session that has launched it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_fork_shows_its_parents_launch_as_over() {
+    let script = Script::new()
+        .rule(
+            When::always().first("Child:"),
+            Reply::text("There are nine."),
+        )
+        .rule(When::turn(0), launch())
+        .rule(When::always(), Reply::text("Ok."));
+    let home = Home::new(script).await;
+    let editor = Editor::start(&home).await;
+    let session = editor.session(&home).await;
+    editor.prompt(&session, "Count the tests").await;
+    let fork = ForkSessionRequest::new(session, home.work());
+    let forked = editor.agent.send_request(fork).block_task().await;
+    let fork = forked.expect("forked").session_id;
+    editor.load(&fork, &home).await.expect("loaded");
+    let call = editor.call(&fork, "asyncagents_task");
+    assert!(is_done(&call), "{call:?}");
+    assert!(
+        content_of(&call).contains("not one of this session"),
+        "{call:?}"
+    );
+}
+
+/// There may be no turn that could be cancelled: the editor was closed in the middle of one.
+#[rstest]
+#[case::cancelled(false)]
+#[case::closed(true)]
+#[tokio::test(flavor = "multi_thread")]
+async fn tasks_without_a_turn_are_stopped_too(#[case] is_closed: bool) {
+    let script = Script::new()
+        .rule(When::always().first("Child:"), Reply::fault(Fault::Hang))
+        .rule(When::turn(0), launch())
+        .rule(When::always(), Reply::text("I wait for it."));
+    let home = Home::new(script).await;
+    let editor = Editor::start(&home).await;
+    let session = editor.session(&home).await;
+    let turn = editor.begin(&session, "Count the tests");
+    home.wait_for(|requests| requests.len() == 3).await;
+    drop(turn);
+    assert_eq!(editor.close().await.code(), Some(0));
+    let editor = Editor::start(&home).await;
+    editor.load(&session, &home).await.expect("loaded");
+    let running = PlanEntryStatus::InProgress;
+    editor
+        .until_planned(&session, "background: Count", running)
+        .await;
+    if is_closed {
+        let close = CloseSessionRequest::new(session.clone());
+        let closed = editor.agent.send_request(close).block_task().await;
+        closed.expect("closed");
+    } else {
+        let cancel = CancelNotification::new(session.clone());
+        editor.agent.send_notification(cancel).expect("sent");
+    }
+    until("the child's request is given up", || {
+        home.model.in_flight() == 0
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -128,6 +128,34 @@ async fn cancelling_at_a_question_ends_the_turn_and_does_nothing() {
     assert!(editor.updates(&session).iter().any(failed));
 }
 
+/// To close an editor is not to say no: the model hears only that it was stopped.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_question_at_which_the_editor_is_closed_was_not_answered() {
+    let writes = || Reply::call("write", json!({"path": "a.txt", "content": "written"}));
+    let script = Script::new()
+        .rule(When::turn(0), writes())
+        .rule(When::always().last("Go on"), writes())
+        .rule(When::always(), Reply::text("Ok."));
+    let home = Home::new(script).await;
+    let mut editor = Editor::start_with(home.asking()).await;
+    let session = editor.session(&home).await;
+    let turn = editor.begin(&session, "Write");
+    let question = editor.question().await;
+    drop(turn);
+    assert_eq!(editor.close().await.code(), Some(0));
+    // Not before: that would be an answer.
+    drop(question);
+    let mut editor = Editor::start_with(home.asking()).await;
+    editor.load(&session, &home).await.expect("loaded");
+    let turn = editor.begin(&session, "Go on");
+    let question = editor.question().await;
+    let told = home.newest();
+    assert!(told.contains("Stopped: the run was ended"), "{told}");
+    question.answer(PermissionOptionKind::AllowOnce);
+    ended(turn).await.expect("an answer");
+    assert_eq!(home.read("a.txt"), "written");
+}
+
 /// It would answer its own questions.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_agent_that_plays_the_editor_is_not_asked() {

@@ -1,12 +1,26 @@
 //! Questions whether a call may be run, for the client.
 
-use agent_client_protocol::v1::schema::{
-    PermissionOption, PermissionOptionKind, RequestPermissionOutcome, RequestPermissionRequest,
-    ToolCallUpdate,
+use std::future::pending;
+
+use agent_client_protocol::{
+    is_incoming_transport_closed,
+    v1::schema::{
+        PermissionOption, PermissionOptionKind, RequestPermissionOutcome, RequestPermissionRequest,
+        ToolCallUpdate,
+    },
 };
 use asyncagents_core::{agent::Preview, id::SessionId, question::Reply};
 
 use super::{OpenSessions, session::Session};
+
+/// Why nobody has answered.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum NotAnswered {
+    /// The connection is over.
+    Gone,
+    /// The client does not ask, for this reason.
+    Refused(String),
+}
 
 /// A call that a session wants to make and may not make unasked.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,20 +46,24 @@ impl OpenSessions {
         session.all_shown().await;
         let call = session.show_asked(&question);
         let update = ToolCallUpdate::from(call);
-        let asked = ask(&session, update, &question.always).await;
-        asked.unwrap_or_else(|why| rejected(&why))
+        match ask(&session, update, &question.always).await {
+            Ok(reply) => reply,
+            Err(NotAnswered::Refused(why)) => rejected(&why),
+            // To close an editor is not to say no: the call is asked about again when the session goes on.
+            Err(NotAnswered::Gone) => pending().await,
+        }
     }
 }
 
 /// Asks the client about something.
 ///
 /// # Errors
-/// With a sentence, if the client is gone or knows no such question: nobody has answered.
+/// When the client is gone or knows no such question.
 pub(super) async fn ask(
     session: &Session,
     call: ToolCallUpdate,
     always: &str,
-) -> Result<Reply, String> {
+) -> Result<Reply, NotAnswered> {
     let options = [
         ("once", "Allow".to_owned(), PermissionOptionKind::AllowOnce),
         (
@@ -63,7 +81,13 @@ pub(super) async fn ask(
     let request =
         RequestPermissionRequest::new(session.id.as_str().to_owned(), call, options.to_vec());
     let answer = session.client.send_request(request).block_task().await;
-    let answer = answer.map_err(|error| format!("nobody can be asked: {}", error.message))?;
+    let answer = answer.map_err(|error| {
+        if is_incoming_transport_closed(&error) || session.client.is_incoming_closed() {
+            NotAnswered::Gone
+        } else {
+            NotAnswered::Refused(format!("nobody can be asked: {}", error.message))
+        }
+    })?;
     Ok(match answer.outcome {
         RequestPermissionOutcome::Selected(chosen) => match &*chosen.option_id.0 {
             "once" => Reply::Once,

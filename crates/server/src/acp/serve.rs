@@ -1,6 +1,6 @@
 //! Serves one client, on standard input and output.
 
-use std::sync::Arc;
+use std::{future::pending, sync::Arc, time::Duration};
 
 use agent_client_protocol::{
     Agent as AgentRole, Client, Error, Responder, V1, on_receive_notification, on_receive_request,
@@ -15,12 +15,16 @@ use agent_client_protocol::{
 };
 use asyncagents_runtime::Manager;
 use thiserror::Error as ThisError;
+use tokio::{sync::watch, time};
 
 use super::{
     BuiltInAgent, OpenSessions,
     agent::Agent,
     stdio::{Unsent, stdio},
 };
+
+/// For how long a client that has closed the connection is waited for to read what it was told.
+const LEAVE_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Why a client could not be served.
 #[derive(Debug, ThisError)]
@@ -37,6 +41,8 @@ pub async fn serve_stdio(
     sessions: OpenSessions,
 ) -> Result<(), ServeError> {
     let unsent = Unsent::new();
+    let closed = Arc::new(watch::Sender::new(false));
+    let is_closed = closed.subscribe();
     let agent = Agent {
         built_in,
         manager,
@@ -151,8 +157,30 @@ pub async fn serve_stdio(
             },
             on_receive_notification!(),
         )
-        .connect_to(stdio(unsent));
-    served.await.map_err(|error| ServeError(error.to_string()))
+        .connect_to(stdio(unsent, closed));
+    tokio::select! {
+        served = served => match served {
+            // What could not be written any more is of no use to a client that has gone.
+            Err(error) if *is_closed.borrow() => {
+                tracing::debug!(%error, "the editor has closed the connection");
+                Ok(())
+            }
+            served => served.map_err(|error| ServeError(error.to_string())),
+        },
+        () = late(is_closed.clone()) => {
+            tracing::warn!("the editor has closed the connection and does not read what is left");
+            Ok(())
+        }
+    }
+}
+
+/// Returns a while after the client has closed the connection.
+async fn late(mut is_closed: watch::Receiver<bool>) {
+    match is_closed.wait_for(|closed| *closed).await {
+        Ok(_) => {}
+        Err(_) => return pending().await,
+    }
+    time::sleep(LEAVE_TIMEOUT).await;
 }
 
 /// Answers a request when its work is done. Others are answered meanwhile.

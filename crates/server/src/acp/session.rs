@@ -141,8 +141,16 @@ impl Session {
     }
 
     /// Stops the turn that runs, its background tasks, and the prompts that wait for it.
-    pub(super) fn cancel(&self) {
+    pub(super) fn cancel(self: &Arc<Self>) {
         self.cancels.send_modify(|count| *count += 1);
+        // A turn stops its tasks itself, after what would launch more of them.
+        if let Ok(turn) = self.turn.clone().try_lock_owned() {
+            let session = self.clone();
+            self.spawn(async move {
+                session.cancel_tasks().await;
+                drop(turn);
+            });
+        }
     }
 
     /// Whether a prompt that has just come is cancelled.
@@ -155,9 +163,15 @@ impl Session {
     }
 
     /// It is not open any more.
-    pub(super) fn close(&self) {
+    pub(super) fn close(self: &Arc<Self>) {
         self.cancel();
         self.closed.send_replace(true);
+        let session = self.clone();
+        self.spawn(async move { session.leave_tasks().await });
+    }
+
+    pub(super) fn has_closed(&self) -> bool {
+        *self.closed.borrow()
     }
 
     pub(super) async fn is_closed(&self) {
@@ -189,6 +203,8 @@ impl Session {
 
     /// Tells the client everything that has happened in it.
     pub(super) async fn replay(&self) -> Result<(), Error> {
+        // A call that launched a task is told of before the end of that.
+        let _tasks = self.tasks.lock().await;
         let entries = self.agent.entries(&self.folder, &self.id).await?;
         // A client that loads an open session again has forgotten what it was told.
         let is_idle = self.turn.try_lock().is_ok();
@@ -198,6 +214,8 @@ impl Session {
         if is_idle {
             told.extend(updates.close_calls());
             *lock(&self.updates) = updates;
+        } else {
+            lock(&self.updates).take_launched(updates.launched);
         }
         for update in told {
             self.unsent.room().await;
@@ -235,9 +253,11 @@ impl Session {
 
     pub(super) fn send(&self, update: SessionUpdate) {
         let told = SessionNotification::new(self.id.as_str().to_owned(), update);
+        // First: it may be written at once.
+        self.unsent.add();
         // A client that has gone needs no updates.
-        if self.client.send_notification(told).is_ok() {
-            self.unsent.add();
+        if self.client.send_notification(told).is_err() {
+            self.unsent.less();
         }
     }
 

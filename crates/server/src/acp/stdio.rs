@@ -5,7 +5,7 @@ use std::{io, sync::Arc};
 use agent_client_protocol::{Agent, ConnectTo, Lines};
 use futures_util::{sink, stream};
 use tokio::{
-    io::{AsyncBufRead, AsyncBufReadExt, AsyncWriteExt, BufReader},
+    io::{AsyncBufRead, AsyncBufReadExt, AsyncWrite, AsyncWriteExt, BufReader},
     sync::watch,
 };
 
@@ -33,10 +33,15 @@ impl Unsent {
         self.0.send_modify(|count| *count += 1);
     }
 
+    /// One has left.
+    pub(super) fn less(&self) {
+        self.0.send_modify(|count| *count = count.saturating_sub(1));
+    }
+
     fn written(&self, line: &str) {
         let beginning = line.as_bytes().get(..80).unwrap_or(line.as_bytes());
         if String::from_utf8_lossy(beginning).contains(UPDATE) {
-            self.0.send_modify(|count| *count = count.saturating_sub(1));
+            self.less();
         }
     }
 
@@ -51,25 +56,41 @@ impl Unsent {
     }
 }
 
-/// The client on the other end of standard input and output.
-pub(super) fn stdio(unsent: Unsent) -> impl ConnectTo<Agent> + 'static {
-    let input = BufReader::new(tokio::io::stdin());
-    let lines = stream::unfold(input, |mut input| async move {
+/// The client on the other end of standard input and output. `closed` is told when it has closed either.
+pub(super) fn stdio(
+    unsent: Unsent,
+    closed: Arc<watch::Sender<bool>>,
+) -> impl ConnectTo<Agent> + 'static {
+    let input = (BufReader::new(tokio::io::stdin()), closed.clone());
+    let lines = stream::unfold(input, |(mut input, closed)| async move {
         match next_line(&mut input).await {
-            Ok(Some(line)) => Some((Ok(line), input)),
-            Ok(None) => None,
-            Err(error) => Some((Err(error), input)),
+            Ok(Some(line)) => Some((Ok(line), (input, closed))),
+            Ok(None) => {
+                closed.send_replace(true);
+                None
+            }
+            Err(error) => Some((Err(error), (input, closed))),
         }
     });
-    let output = (tokio::io::stdout(), unsent);
-    let written = sink::unfold(output, |(mut output, unsent), line: String| async move {
-        output.write_all(line.as_bytes()).await?;
-        output.write_all(b"\n").await?;
-        output.flush().await?;
+    let output = (tokio::io::stdout(), unsent, closed);
+    let written = sink::unfold(output, |mut output, line: String| async move {
+        let (stdout, unsent, closed) = &mut output;
+        if let Err(error) = write_line(stdout, &line).await {
+            if error.kind() == io::ErrorKind::BrokenPipe {
+                closed.send_replace(true);
+            }
+            return Err(error);
+        }
         unsent.written(&line);
-        Ok::<_, io::Error>((output, unsent))
+        Ok(output)
     });
     Lines::new(Box::pin(written), Box::pin(lines))
+}
+
+async fn write_line(output: &mut (impl AsyncWrite + Unpin), line: &str) -> io::Result<()> {
+    output.write_all(line.as_bytes()).await?;
+    output.write_all(b"\n").await?;
+    output.flush().await
 }
 
 /// The next line that is not empty; nothing at the end. What is no text has signs in the place of it, so

@@ -7,11 +7,12 @@ use std::{
 };
 
 use agent_client_protocol::v1::schema::{
-    SessionUpdate, ToolCallContent, ToolCallStatus, ToolCallUpdate, ToolCallUpdateFields,
+    SessionUpdate, ToolCall, ToolCallContent, ToolCallStatus, ToolCallUpdate, ToolCallUpdateFields,
 };
 use asyncagents_core::{
     agent::Entry,
     answer::Shown,
+    host_ref::HostRef,
     id::{SessionId, TaskId},
     lock::lock,
     question::{Given, Question, QuestionKind, Reply},
@@ -19,19 +20,26 @@ use asyncagents_core::{
     task::{Outcome, State, Task},
     task_list::ListRequest,
 };
-use asyncagents_runtime::Manager;
+use asyncagents_runtime::{Manager, Problem};
 use tokio::{
     sync::oneshot,
     time::{self, Instant},
 };
 
-use super::{permission, session::Session, updates::Launched};
+use super::{
+    permission,
+    session::Session,
+    updates::{self, Launched},
+};
 
 /// How often it is looked at most.
 const INTERVAL: Duration = Duration::from_millis(100);
 
 /// How often it is looked whether a worker is alive, while there are tasks.
 const WORKER_INTERVAL: Duration = Duration::from_secs(5);
+
+/// What is shown in a call whose task is not among those of its session.
+const NOT_KEPT: &str = "Its task is not one of this session: it was cleared, or launched before the session was forked.";
 
 /// What the client knows of the background tasks of a session.
 #[derive(Default)]
@@ -63,28 +71,38 @@ impl Session {
     /// A turn begins: tasks that have ended belong to those before.
     pub(super) async fn begin_tasks(&self) {
         let mut tasks = self.tasks.lock().await;
-        let ended = self.all_tasks().await.into_iter();
-        let ended = ended.filter(|task| !task.is_live()).map(|task| task.id);
-        tasks.past = ended.collect();
+        if let Some(all) = self.all_tasks().await {
+            let ended = all.into_iter().filter(|task| !task.is_live());
+            tasks.past = ended.map(|task| task.id).collect();
+        }
     }
 
     /// Tells the client what has changed about the tasks.
     pub(super) async fn look_at_tasks(self: &Arc<Self>) {
         let mut tasks = self.tasks.lock().await;
-        let all = self.all_tasks().await;
+        // What is launched from here on need not be among the tasks yet.
+        let launched = lock(&self.updates).launched.clone();
+        let Some(all) = self.all_tasks().await else {
+            return;
+        };
         self.attend(&mut tasks, &all).await;
         let shown = all.iter().filter(|task| !tasks.past.contains(&task.id));
         let plan = lock(&self.updates).plan.set_tasks(shown);
         self.send_all(plan);
-        self.end_calls(&all).await;
-        if self.agent.may_ask() {
+        self.end_calls(launched, &all).await;
+        if self.agent.may_ask() && !self.has_closed() {
             self.ask_for(&mut tasks, &all);
         }
     }
 
+    /// Asks nothing for them any more.
+    pub(super) async fn leave_tasks(&self) {
+        self.tasks.lock().await.asked.clear();
+    }
+
     /// Stops all background tasks.
     pub(super) async fn cancel_tasks(&self) {
-        for task in self.all_tasks().await {
+        for task in self.all_tasks().await.unwrap_or_default() {
             if !task.is_live() {
                 continue;
             }
@@ -95,9 +113,14 @@ impl Session {
         }
     }
 
-    /// The tasks of the session, and those below them, in the order of their launch.
-    async fn all_tasks(&self) -> Vec<Task> {
-        all_tasks(&self.manager, &self.id).await
+    /// The tasks of the session, and those below them, in the order of their launch. Nothing if they
+    /// cannot be read now.
+    async fn all_tasks(&self) -> Option<Vec<Task>> {
+        let read = all_tasks(&self.manager, &self.id).await;
+        if let Err(problem) = &read {
+            tracing::warn!(session = %self.id, %problem, "its tasks cannot be read");
+        }
+        read.ok()
     }
 
     /// Somebody has to work on them.
@@ -114,26 +137,15 @@ impl Session {
     }
 
     /// The call that launched a task ends with it.
-    async fn end_calls(&self, all: &[Task]) {
-        let launched = lock(&self.updates).launched.clone();
+    async fn end_calls(&self, launched: Vec<Launched>, all: &[Task]) {
         for Launched { call, task } in launched {
             let found = all
                 .iter()
                 .find(|known| known.id.as_str().starts_with(&task));
-            let Some((task, State::Ended { outcome, .. })) = found.map(|task| (task, &task.state))
-            else {
-                continue;
-            };
-            let (status, text) = match outcome {
-                Outcome::Completed => (ToolCallStatus::Completed, self.result_of(task).await),
-                Outcome::Failed { why } => {
-                    let said = self.result_of(task).await;
-                    (
-                        ToolCallStatus::Failed,
-                        format!("It failed: {why}\n\n{said}"),
-                    )
-                }
-                Outcome::Cancelled => (ToolCallStatus::Failed, "It was cancelled.".to_owned()),
+            let (status, text) = match found.map(|task| (task, &task.state)) {
+                Some((_, State::Queued { .. } | State::Running { .. })) => continue,
+                Some((task, State::Ended { outcome, .. })) => self.end_of_task(task, outcome).await,
+                None => (ToolCallStatus::Completed, NOT_KEPT.to_owned()),
             };
             let content: ToolCallContent = text.trim_end().to_owned().into();
             let fields = ToolCallUpdateFields::new()
@@ -146,6 +158,19 @@ impl Session {
                 let update = ToolCallUpdate::new(call, fields);
                 self.send(SessionUpdate::ToolCallUpdate(update));
             }
+        }
+    }
+
+    /// How the call that launched it ends, and what is shown in it.
+    async fn end_of_task(&self, task: &Task, outcome: &Outcome) -> (ToolCallStatus, String) {
+        match outcome {
+            Outcome::Completed => (ToolCallStatus::Completed, self.result_of(task).await),
+            Outcome::Failed { why } => {
+                let said = self.result_of(task).await;
+                let text = format!("It failed: {why}\n\n{said}");
+                (ToolCallStatus::Failed, text)
+            }
+            Outcome::Cancelled => (ToolCallStatus::Failed, "It was cancelled.".to_owned()),
         }
     }
 
@@ -188,37 +213,50 @@ impl Session {
                 let (session, task) = (self.clone(), task.clone());
                 let (id, question) = (id.clone(), asking.question.clone());
                 self.spawn(async move {
-                    tokio::select! {
-                        () = session.ask_about(&task, &id, &question) => {}
-                        _ = withdrawn => {}
-                    }
+                    let call = session.begin_question(&task, &id, &question);
+                    let status = tokio::select! {
+                        status = session.ask_about(&task, &id, call.clone()) => status,
+                        _ = withdrawn => ToolCallStatus::Completed,
+                    };
+                    session.send(updates::status(call.tool_call_id.0.to_string(), status));
                 });
             }
         }
         tasks.asked.retain(|key, _| open.contains(key));
     }
 
-    async fn ask_about(&self, task: &Task, id: &str, question: &Question) {
-        let call = self.call_of(task);
-        let content: ToolCallContent = question.text.clone().into();
+    /// Shows a question of a task as a call of its own: the one that launched the task goes on, and one
+    /// below it has none here.
+    fn begin_question(&self, task: &Task, id: &str, question: &Question) -> ToolCall {
         let asks = format!("background task \"{}\" asks", task.brief.description);
-        let fields = ToolCallUpdateFields::new()
-            .title(asks)
+        let content: ToolCallContent = question.text.clone().into();
+        let call = ToolCall::new(format!("{}.{id}", task.id), asks)
+            .status(ToolCallStatus::Pending)
             .content(vec![content]);
-        let update = ToolCallUpdate::new(call, fields);
-        let reply = match permission::ask(self, update, "in this tree of tasks").await {
+        self.send(SessionUpdate::ToolCall(call.clone()));
+        call
+    }
+
+    /// Asks the client, passes the answer on, and says how the call of the question ends.
+    async fn ask_about(&self, task: &Task, id: &str, call: ToolCall) -> ToolCallStatus {
+        // What it covers in another agent is said with the question.
+        let always = match task.brief.host.host {
+            HostRef::Agent { .. } => "as the question says",
+            _ => "in this tree of tasks",
+        };
+        let reply = match permission::ask(self, call.into(), always).await {
             Ok(reply) => reply,
             // The task goes on without the editor, and asks whoever looks at it next.
             Err(why) => {
-                tracing::info!(task = %task.id, why, "a question of a task stays open");
-                return;
+                tracing::info!(task = %task.id, ?why, "a question of a task stays open");
+                return ToolCallStatus::Failed;
             }
         };
-        let given = match reply {
-            Reply::Once => Given::Once,
-            Reply::Always => Given::Always,
-            Reply::Reject { text } => Given::Reject { text },
-            Reply::Values(_) => return,
+        let (given, status) = match reply {
+            Reply::Once => (Given::Once, ToolCallStatus::Completed),
+            Reply::Always => (Given::Always, ToolCallStatus::Completed),
+            Reply::Reject { text } => (Given::Reject { text }, ToolCallStatus::Failed),
+            Reply::Values(_) => return ToolCallStatus::Failed,
         };
         let answer = AnswerRequest {
             task: task.id.to_string(),
@@ -228,18 +266,11 @@ impl Session {
         if let Err(problem) = self.manager.answer(&Caller::Person, answer).await {
             tracing::info!(task = %task.id, %problem, "an answer was not taken");
         }
-    }
-
-    /// The call that launched a task, for the client.
-    fn call_of(&self, task: &Task) -> String {
-        let updates = lock(&self.updates);
-        let mut launched = updates.launched.iter();
-        let found = launched.find(|open| task.id.as_str().starts_with(&open.task));
-        found.map_or_else(|| task.id.to_string(), |open| open.call.clone())
+        status
     }
 }
 
-async fn all_tasks(manager: &Manager, root: &SessionId) -> Vec<Task> {
+async fn all_tasks(manager: &Manager, root: &SessionId) -> Result<Vec<Task>, Problem> {
     let mut sessions = vec![root.clone()];
     let mut tasks: Vec<Task> = Vec::new();
     while let Some(session) = sessions.pop() {
@@ -247,12 +278,11 @@ async fn all_tasks(manager: &Manager, root: &SessionId) -> Vec<Task> {
             of: Some(session),
             ..ListRequest::all()
         };
-        let found = manager.list(request).await;
-        for Shown { task, .. } in found.unwrap_or_default().tasks {
+        for Shown { task, .. } in manager.list(request).await?.tasks {
             sessions.extend(task.session.clone());
             tasks.push(task);
         }
     }
     tasks.sort_by_key(|task| task.launched_at);
-    tasks
+    Ok(tasks)
 }

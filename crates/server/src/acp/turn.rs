@@ -44,6 +44,7 @@ impl Session {
         lock(&self.updates).plan.begin_turn();
         self.begin_tasks().await;
         if cancelled.is_now().await {
+            self.cancel_tasks().await;
             return Ok(PromptResponse::new(StopReason::Cancelled));
         }
         let (flush, flushes) = mpsc::unbounded_channel();

@@ -10,7 +10,11 @@ use agent_client_protocol::v1::schema::{
     ContentBlock, ContentChunk, MessageId, SessionUpdate, ToolCall, ToolCallStatus, ToolCallUpdate,
     ToolCallUpdateFields,
 };
-use asyncagents_core::agent::{Call, Preview};
+use asyncagents_core::{
+    agent::{Call, Preview},
+    shorten::shorten,
+};
+use uuid::Uuid;
 
 use super::{
     Happening,
@@ -21,6 +25,9 @@ use super::{
 /// How many of the last lines of a command are shown while it runs.
 const MOST_LINES: usize = 40;
 
+/// How much of each is shown, in characters.
+const LONGEST_LINE: usize = 500;
+
 /// How often they are shown at most.
 const LINES_INTERVAL: Duration = Duration::from_millis(200);
 
@@ -30,6 +37,8 @@ pub(super) struct Updates {
     /// That of the tools for background tasks.
     prefix: String,
     pub(super) plan: SessionPlan,
+    /// What the names of its messages begin with: a client may have those from before.
+    name: String,
     /// How many messages there were.
     messages: u64,
     /// What the newest update was a piece of.
@@ -75,6 +84,7 @@ impl Updates {
             folder: folder.into(),
             prefix: prefix.to_owned(),
             plan: SessionPlan::default(),
+            name: Uuid::new_v4().simple().to_string(),
             messages: 0,
             speaking: Speaking::Nothing,
             has_said: false,
@@ -89,7 +99,18 @@ impl Updates {
     pub(super) fn prompted(&mut self, text: &str) -> SessionUpdate {
         self.next_message();
         self.speaking = Speaking::Nothing;
-        SessionUpdate::UserMessageChunk(self.chunk(text.to_owned()))
+        let told = SessionUpdate::UserMessageChunk(self.chunk(text.to_owned()));
+        self.next_message();
+        told
+    }
+
+    /// Calls that have launched a task are told its end, also where that was told before.
+    pub(super) fn take_launched(&mut self, launched: Vec<Launched>) {
+        for call in launched {
+            if !self.launched.contains(&call) {
+                self.launched.push(call);
+            }
+        }
     }
 
     /// What the client is told of something.
@@ -166,7 +187,7 @@ impl Updates {
     }
 
     fn chunk(&self, text: String) -> ContentChunk {
-        let message = MessageId::from(format!("message_{}", self.messages));
+        let message = MessageId::from(format!("message_{}_{}", self.name, self.messages));
         ContentChunk::new(ContentBlock::from(text)).message_id(message)
     }
 
@@ -200,6 +221,7 @@ impl Updates {
 
     fn printed(&mut self, lines: Vec<String>) -> Option<SessionUpdate> {
         let printing = self.printing.as_mut()?;
+        let lines = lines.iter().map(|line| shorten(line, LONGEST_LINE, "…"));
         printing.lines.extend(lines);
         while printing.lines.len() > MOST_LINES {
             printing.lines.pop_front();
