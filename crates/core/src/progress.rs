@@ -220,6 +220,13 @@ impl Progress {
         self.repeated = Repeated { call, times };
     }
 
+    /// Whether a host counts something else than what is known.
+    pub fn is_news(&self, totals: &Totals) -> bool {
+        let spent = self.spent.beyond(self.beside);
+        (spent.tokens, spent.cost, spent.turns) != (totals.tokens, totals.cost, totals.turns)
+            || self.by_tool != totals.by_tool
+    }
+
     fn replace(&mut self, totals: &Totals) {
         self.by_tool.clone_from(&totals.by_tool);
         self.spent = totals.spent().plus(self.beside);

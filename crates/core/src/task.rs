@@ -6,7 +6,7 @@ use crate::{
     agent::{Effort, End},
     budget::{Budget, Spent},
     host_ref::{HostRef, HostSetup},
-    id::{AgentName, ChainId, ModelName, OwnerId, SessionId, TaskId},
+    id::{AgentName, ChainId, ModelName, OwnerId, PostId, SessionId, TaskId},
     moment::Moment,
     progress::Progress,
     skill::Terms,
@@ -237,6 +237,14 @@ words! {
 }
 
 impl Task {
+    /// The newest prompt of its session.
+    pub fn prompt(&self) -> PostId {
+        match self.progress.reprompted {
+            0 => self.id.prompt(self.run),
+            time => self.id.prompt_again(self.run, time),
+        }
+    }
+
     /// The host of a session that is told about it: its own, its parent's or the root.
     pub fn host_of(&self, session: &SessionId) -> &HostRef {
         let place = &self.place;

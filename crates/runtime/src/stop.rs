@@ -2,7 +2,9 @@
 
 use std::{sync::Arc, time::Duration};
 
-use asyncagents_core::{id::OwnerId, lifecycle::Command, port::HostError, task::Task};
+use asyncagents_core::{
+    id::OwnerId, lifecycle::Command, port::HostError, progress::Totals, task::Task,
+};
 use tokio::time;
 
 use crate::{Problem, sent_messages::SentMessages, shared::Shared};
@@ -15,15 +17,24 @@ const SETTLE_POLL_INTERVAL: Duration = Duration::from_millis(250);
 
 /// Stops the host, and frees the task's slot when that is done.
 pub(crate) async fn stop(shared: Arc<Shared>, owner: OwnerId, task: Task) {
-    stop_host(&shared, &task).await;
+    let mut has_stopped = stop_host(&shared, &task).await;
     if outlast_messages(&shared, &task).await {
-        stop_host(&shared, &task).await;
+        has_stopped = stop_host(&shared, &task).await;
     }
+    let totals = if has_stopped {
+        used(&shared, &task).await
+    } else {
+        None
+    };
     let (id, handle) = (task.id.clone(), shared.clone());
     let stopped = shared.write(move |journal| match journal.task(&id)? {
-        Some(mut task) if task.owner.as_ref() == Some(&owner) => {
-            handle.carry_out(journal, &mut task, Command::Stopped)
-        }
+        Some(mut task) if task.owner.as_ref() == Some(&owner) => handle.carry_out(
+            journal,
+            &mut task,
+            Command::Stopped {
+                totals: totals.clone(),
+            },
+        ),
         _ => Err(Problem::NotOurs),
     });
     match stopped.await {
@@ -37,7 +48,8 @@ pub(crate) async fn stop(shared: Arc<Shared>, owner: OwnerId, task: Task) {
     shared.written();
 }
 
-async fn stop_host(shared: &Shared, task: &Task) {
+/// Returns whether the host says that it has stopped.
+async fn stop_host(shared: &Shared, task: &Task) -> bool {
     let mut pause = Duration::from_millis(100);
     let begun = time::Instant::now();
     while let Err(error) = try_stop(shared, task).await {
@@ -45,10 +57,30 @@ async fn stop_host(shared: &Shared, task: &Task) {
         // One that refuses will refuse again, and one that is gone for so long has stopped.
         let gone = begun.elapsed() >= shared.settings.limits.stall;
         if gone || !matches!(error, HostError::Unreachable(_)) {
-            break;
+            return false;
         }
         time::sleep(pause).await;
         pause = (pause * 2).min(Duration::from_secs(30));
+    }
+    true
+}
+
+/// What the session of a task that was stopped has used. The host is asked once: what was reported
+/// is counted already.
+async fn used(shared: &Shared, task: &Task) -> Option<Totals> {
+    let session = task.session.as_ref()?;
+    let prompt = task.prompt();
+    let host = shared.hosts.get(&task.brief.host).ok()?;
+    if !host.host.counts_at_the_end() {
+        return None;
+    }
+    let asked = host.ask(|host| host.inspect(session, &prompt)).await;
+    match asked {
+        Ok(inspection) => inspection.totals,
+        Err(error) => {
+            tracing::info!(task = %task.id, %error, "what it has used at its end is not known");
+            None
+        }
     }
 }
 

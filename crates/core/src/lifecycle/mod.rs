@@ -76,7 +76,10 @@ pub enum Command {
     },
     Cancel(CancelledBy),
     /// The host has stopped working for a run that had ended.
-    Stopped,
+    Stopped {
+        /// What its session has used by then: an agent may say that only when it stops.
+        totals: Option<Totals>,
+    },
     /// Go on with a follow-up.
     Resume {
         prompt: String,
@@ -243,9 +246,11 @@ pub fn decide(
             | Command::Prompted
             | Command::Observe(_)
             | Command::FallBack(_)
-            | Command::SummedUp { .. }
-            | Command::Stopped,
-        ) => stopped_or_late(task),
+            | Command::SummedUp { .. },
+        ) => stopped_or_late(task, None),
+        (Queued { .. } | Ended { .. }, Command::Stopped { totals }) => {
+            stopped_or_late(task, totals)
+        }
         (Queued { .. }, Command::Move { host }) => happens(Event::Moved { host }),
         // A run stays where it began.
         (Running { .. } | Ended { .. }, Command::Move { .. }) => nothing,
@@ -282,7 +287,7 @@ pub fn decide(
         ) => summed_up(task, why, answer, spent),
         (Running { .. }, Command::SummedUp { .. }) => nothing,
         (Running { .. }, Command::Cancel(by)) => cancelled(by, true),
-        (Running { .. }, Command::Start | Command::Stopped) => nothing,
+        (Running { .. }, Command::Start | Command::Stopped { .. }) => nothing,
 
         (Queued { .. } | Running { .. }, Command::Resume { .. }) => Err(Refusal::StillRunning {
             task: task.id.clone(),
@@ -319,7 +324,6 @@ pub fn decide(
             None => happens(Event::Retrieved),
         },
         (Ended { .. }, Command::Clear) => cleared(task, false, false),
-        (Ended { .. }, Command::Stopped) => stopped_or_late(task),
         (
             Ended { .. },
             Command::Start
@@ -344,11 +348,14 @@ fn happens(event: Event) -> Result<Decision, Refusal> {
 }
 
 /// A resumed task waits until the host has stopped working for the run before.
-fn stopped_or_late(task: &Task) -> Result<Decision, Refusal> {
-    if task.stopping {
-        return happens(Event::Stopped);
+fn stopped_or_late(task: &Task, totals: Option<Totals>) -> Result<Decision, Refusal> {
+    if !task.stopping {
+        return Ok(Decision::default());
     }
-    Ok(Decision::default())
+    let mut decision = happens(Event::Stopped)?;
+    let news = totals.filter(|totals| task.progress.is_news(totals));
+    decision.spends_first(task, news.map(Observation::Counted));
+    Ok(decision)
 }
 
 /// A task at its limit has no use for another model.

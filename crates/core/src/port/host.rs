@@ -93,6 +93,11 @@ pub trait Host: Send + Sync {
         false
     }
 
+    /// Whether it may say only when a session has stopped what that has used.
+    fn counts_at_the_end(&self) -> bool {
+        false
+    }
+
     /// Asks a model one thing, without tools, in a session of its own that is removed afterwards.
     /// Nothing where a host cannot do that, or the time was not enough.
     async fn ask_once(

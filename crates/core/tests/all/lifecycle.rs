@@ -102,6 +102,16 @@ fn summed_up() -> Command {
     }
 }
 
+fn stopped(tokens: u64) -> Command {
+    let totals = Totals {
+        tokens,
+        ..Totals::default()
+    };
+    Command::Stopped {
+        totals: Some(totals),
+    }
+}
+
 fn failed() -> Outcome {
     Outcome::Failed {
         why: "broken".to_owned(),
@@ -320,7 +330,7 @@ fn resume() -> Command {
     "ended+cleared hush stop-below withdraw -> cancelled, stopping"
 )]
 #[case(From::Working, Command::Retrieve, "nothing")]
-#[case(From::Working, Command::Stopped, "nothing")]
+#[case(From::Working, Command::Stopped { totals: None }, "nothing")]
 #[case(From::Queued, sum_up(), "ended tell stop-below -> error")]
 #[case(From::Creating, sum_up(), "ended tell stop-below -> error, stopping")]
 #[case(From::Working, sum_up(), "summingup stop-below -> running")]
@@ -359,10 +369,14 @@ fn resume() -> Command {
 #[case(From::Completed, Command::Prompted, "nothing")]
 #[case(From::Failed, resume(), "resumed -> queued")]
 #[case(From::Cancelled, resume(), "resumed -> queued")]
-#[case(From::Cancelled, Command::Stopped, "nothing")]
-#[case(From::Stopping, Command::Stopped, "stopped -> cancelled")]
+#[case(From::Cancelled, Command::Stopped { totals: None }, "nothing")]
+#[case(From::Stopping, Command::Stopped { totals: None }, "stopped -> cancelled")]
+#[case(From::Stopping, stopped(10), "observed+stopped -> cancelled")]
+#[case(From::Stopping, stopped(0), "stopped -> cancelled")]
+#[case(From::ResumedWhileStopping, stopped(10), "observed+stopped -> queued")]
+#[case(From::Completed, stopped(10), "nothing")]
 #[case(From::Stopping, resume(), "resumed -> queued, stopping")]
-#[case(From::ResumedWhileStopping, Command::Stopped, "stopped -> queued")]
+#[case(From::ResumedWhileStopping, Command::Stopped { totals: None }, "stopped -> queued")]
 #[case(From::Resumed, finish(Outcome::Completed), "ended tell -> completed")]
 #[case(
     From::Resumed,
@@ -594,7 +608,8 @@ fn any_command() -> impl Strategy<Value = Command> {
         Just(summed_up()),
         Just(Command::Cancel(CancelledBy::Request)),
         Just(Command::Cancel(CancelledBy::Above)),
-        Just(Command::Stopped),
+        Just(Command::Stopped { totals: None }),
+        (0..3_000_u64).prop_map(stopped),
         Just(resume()),
         Just(move_on()),
         Just(Command::Assign { to: None }),
@@ -680,7 +695,7 @@ fn every_state_answers_every_command() {
             Command::Start,
             Command::Prompted,
             Command::Observe(vec![]),
-            Command::Stopped,
+            Command::Stopped { totals: None },
             Command::Retrieve,
             Command::Clear,
             Command::SessionMade("child".into()),

@@ -52,7 +52,7 @@ impl Manager {
                     }
                 }
                 for mut task in journal.orphans()? {
-                    shared.carry_out(journal, &mut task, Command::Stopped)?;
+                    shared.carry_out(journal, &mut task, Command::Stopped { totals: None })?;
                     for post in journal.posts(&task.id)? {
                         if post.fate == Fate::Pending {
                             journal.undelivered(&post.id, &why, now)?;

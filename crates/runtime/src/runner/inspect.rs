@@ -7,7 +7,7 @@ use asyncagents_core::{
     id::{PostId, SessionId},
     lifecycle::{Command, Next, Standing, after_asking, overdue},
     port::{HostError, Inspection},
-    progress::{Observation, Totals},
+    progress::Observation,
     question::Question,
     task::{Outcome, Stage},
 };
@@ -139,7 +139,9 @@ impl Run {
         session: &SessionId,
         inspection: Inspection,
     ) -> Result<(), RunStopped> {
-        let totals = inspection.totals.filter(|totals| self.is_news(totals));
+        let totals = inspection
+            .totals
+            .filter(|totals| self.task.progress.is_news(totals));
         let counted = |totals| Command::Observe(vec![Observation::Counted(totals)]);
         if let Standing::ModelUnavailable(unavailable) = &inspection.standing {
             let unavailable = unavailable.clone();
@@ -178,13 +180,6 @@ impl Run {
             .map(|(id, question)| Observation::Asked { id, question })
             .chain(answered.map(|id| Observation::Answered { id }))
             .collect()
-    }
-
-    fn is_news(&self, totals: &Totals) -> bool {
-        let progress = &self.task.progress;
-        let spent = progress.spent.beyond(progress.beside);
-        (spent.tokens, spent.cost, spent.turns) != (totals.tokens, totals.cost, totals.turns)
-            || progress.by_tool != totals.by_tool
     }
 }
 

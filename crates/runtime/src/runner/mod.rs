@@ -246,11 +246,7 @@ impl Run {
     }
 
     fn prompt_id(&self) -> PostId {
-        let Task { id, run, .. } = &self.task;
-        match self.task.progress.reprompted {
-            0 => id.prompt(*run),
-            time => id.prompt_again(*run, time),
-        }
+        self.task.prompt()
     }
 }
 

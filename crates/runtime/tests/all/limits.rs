@@ -240,6 +240,34 @@ async fn what_the_tasks_below_spend_counts_too() {
     );
 }
 
+/// Some agents say only when they have stopped what they have used.
+#[tokio::test(start_paused = true)]
+async fn what_a_host_counts_of_a_cancelled_task_is_on_the_bill() {
+    let harness = Harness::new(busy().when("lead", takes(seconds(3_000))));
+    let process = harness.start().await;
+    let lead = process.launch("lead").await;
+    process.until_prompted(&lead).await;
+    harness.host.faults().mute = true;
+    harness.host.faults().counts_at_the_end = true;
+    let inside = ScriptedHost::session_of(&lead);
+    let child = process.launch_from(inside.as_str(), "work").await;
+    process.until_prompted(&child).await;
+    tokio::time::sleep(seconds(35)).await;
+    assert_eq!(process.look(&child).await.progress.spent.tokens, 0);
+    let cancelled = process
+        .manager
+        .cancel(&session(inside.as_str()), child.as_str())
+        .await;
+    cancelled.expect("cancelled");
+    while process.look(&child).await.stopping {
+        tokio::time::sleep(seconds(1)).await;
+    }
+    let spent = process.look(&child).await.progress.spent;
+    assert_eq!((spent.tokens, spent.turns, spent.tool_calls), (3_000, 3, 3));
+    assert_eq!(process.look(&lead).await.below.tokens, 3_000);
+    assert_eq!(process.status(&child).await, Status::Cancelled);
+}
+
 #[tokio::test(start_paused = true)]
 async fn every_run_has_the_whole_budget() {
     let harness = Harness::new(Script::of([turn(900), Step::Wait(seconds(1))]));

@@ -70,6 +70,8 @@ pub struct Faults {
     pub on_its_way: Duration,
     /// A notice shows in the history only so much later.
     pub late: Duration,
+    /// It is asked what a session has used when that has stopped: no fault, but not what every host needs.
+    pub counts_at_the_end: bool,
     /// What an inspection has found comes only so much later.
     pub late_inspection: Duration,
     /// A notice sets an idle session to work again: no fault, but not what every host does.

@@ -521,6 +521,10 @@ impl Host for ScriptedHost {
         Ok(())
     }
 
+    fn counts_at_the_end(&self) -> bool {
+        self.faults().counts_at_the_end
+    }
+
     fn notices_wake(&self) -> bool {
         self.faults().notices_wake
     }
