@@ -91,5 +91,23 @@ fn an_agent_whose_program_is_not_there_is_not_launched() {
         assert!(said.contains(why), "{said}");
         assert!(said.contains("hosts.mine.command names it"), "{said}");
     }
+    // A name that is misspelt where something else is said of it.
+    let done = run(
+        home,
+        &[
+            "-c",
+            "hosts.cluade.sandbox=false",
+            "task",
+            "--host",
+            "cluade",
+            "hello",
+        ],
+    );
+    let said = String::from_utf8_lossy(&done.stderr);
+    assert_eq!(done.status.code(), Some(2), "{said}");
+    assert!(
+        said.contains("it is not said how `cluade` is started; set hosts.cluade.command"),
+        "{said}"
+    );
     assert_eq!(ask(home, &["list", "--json"]), "[]");
 }

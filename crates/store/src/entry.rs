@@ -1,6 +1,8 @@
 //! How an entry of a session is written. The names here are on people's disks: a core type
 //! may be renamed, these may not.
 
+use std::ops::Not;
+
 use asyncagents_core::{
     agent::{Answer, Block, Call, End, Entry, Raw, Stop, ToolOutcome, Usage},
     budget::Cost,
@@ -32,6 +34,8 @@ pub(crate) enum EntryRecord {
         id: String,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         process: Option<String>,
+        #[serde(default, skip_serializing_if = "Not::not")]
+        forks: bool,
     },
     #[serde(rename = "told")]
     Notice {

@@ -4,6 +4,7 @@ use std::{
     io::{BufRead, BufReader, Write},
     net::TcpStream,
     path::Path,
+    process::Command,
 };
 
 use asyncagents_scripted_model::{Gate, Reply, Script, When};
@@ -31,6 +32,11 @@ told! {
     a_message_survives_a_kill
     nothing_secret_is_on_a_command_line
     nothing_but_its_model_is_reached
+}
+
+told! {
+    for (claude Claude, claude_alone ClaudeAlone, codex Codex):
+    a_message_is_told_in_the_middle_of_a_turn
 }
 
 /// The user's settings of an agent are for its own sessions.
@@ -349,12 +355,42 @@ mod tell {
         let done = world.asyncagents(&["message", &id, "Use the red one"]);
         assert_eq!(done.code, Some(0), "{done:?}");
         gate.open();
-        world.ended(&id);
+        // Some are asked anew, with that behind them, when they have answered to it.
+        let result = world.result(&id);
+        assert!(
+            ["I used the red one.", "red"].contains(&&*result),
+            "{result}"
+        );
         // An agent may be asked anew when it is told something, but it is told once.
         let requests = world.requests();
         let last = requests.last().expect("a request").text();
         assert_eq!(last.matches("Use the red one").count(), 1, "{last}");
         assert_eq!(last.matches("Read and go on").count(), 1, "{last}");
+    }
+
+    /// It reads until it is told something: one that is told only after the turn reads for ever.
+    pub(super) fn a_message_is_told_in_the_middle_of_a_turn(agent: Agent) {
+        let script = |home: &crate::home::Home| {
+            let always = || When::always().tools(true);
+            Script::new()
+                .rule(
+                    always().contains("Use the red one"),
+                    Reply::text("It is red."),
+                )
+                .rule(
+                    always().contains("Read and read"),
+                    agent.reads(&home.path("project/notes.md")),
+                )
+        };
+        let Some(world) = World::new(agent, script) else {
+            return;
+        };
+        world.home.write("project/notes.md", "notes");
+        let id = world.launch_free("Read and read");
+        world.until_asked("Read and read");
+        let done = world.asyncagents(&["message", &id, "Use the red one"]);
+        assert_eq!(done.code, Some(0), "{done:?}");
+        assert_eq!(world.result(&id), "It is red.");
     }
 
     pub(super) fn a_child_is_cancelled_and_its_processes_go(agent: Agent) {
@@ -509,12 +545,15 @@ mod tell {
         outside.set_nonblocking(true).expect("set");
         let address = outside.local_addr().expect("bound");
         let (ip, port) = (address.ip(), address.port());
+        // Whoever only sees the command has not seen what it prints.
         let command = format!(
-            "(echo hi > /dev/tcp/{ip}/{port}) 2>/dev/null && echo it-was-reached || echo it-is-made"
+            "(echo hi > /dev/tcp/{ip}/{port}) 2>/dev/null && printf \"it-%s\" was-reached || \
+             printf \"it-%s\" is-shut"
         );
+        let by_hand = command.clone();
         let script = move |_: &_| {
             Script::new()
-                .rule(printed("it-is-made"), Reply::text("It is shut."))
+                .rule(printed("it-is-shut"), Reply::text("It is shut."))
                 .rule(printed("it-was-reached"), Reply::text("It is open."))
                 .rule(
                     asked("Try the door"),
@@ -527,5 +566,8 @@ mod tell {
         let id = world.launch_free("Try the door");
         assert_eq!(world.result(&id), "It is shut.");
         assert!(outside.accept().is_err(), "nobody came");
+        // The door is one that opens.
+        let done = Command::new("bash").args(["-c", &by_hand]).output();
+        assert_eq!(done.expect("runs").stdout, b"it-was-reached");
     }
 }

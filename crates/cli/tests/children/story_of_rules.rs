@@ -148,6 +148,8 @@ mod tell {
         world.home.write("home/.ssh/id_rsa", "open sesame\n");
         let id = world.launch("Read the key");
         let question = world.question(&id);
+        let list = world.asyncagents(&["list"]).printed;
+        assert!(list.contains("unsandboxed"), "{list}");
         world.reject(&id, &question);
         assert_eq!(world.result(&id), "I may not.");
         let requests = world.requests();

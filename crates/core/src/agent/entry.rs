@@ -33,6 +33,8 @@ pub enum Entry {
         id: String,
         /// The process that works in it from here on, as those that started it name it.
         process: Option<String>,
+        /// Whether the agent can make another session that begins with all of this one.
+        forks: bool,
     },
     /// A background task has ended.
     Notice {

@@ -356,8 +356,13 @@ impl Permissions {
 
     /// Whether a rule forbids that something is read, or wants to be asked first.
     pub fn restrict_reading(&self) -> bool {
+        READERS.iter().any(|reader| self.restrict(reader))
+    }
+
+    /// Whether a rule forbids something that a tool does, or wants to be asked first.
+    pub fn restrict(&self, tool: &str) -> bool {
         let mut rules = self.deny.iter().chain(&self.ask);
-        rules.any(|rule| READERS.iter().any(|reader| rule.names(reader)))
+        rules.any(|rule| rule.names(tool))
     }
 
     /// Whether a rule lets a call pass, whatever the mode is.

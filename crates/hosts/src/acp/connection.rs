@@ -40,6 +40,8 @@ const LONGEST_FAILURE: usize = 2_000;
 const MOST_CALLS: usize = 1_000;
 const MOST_OF_CALLS: usize = 16 << 20;
 const MOST_ASKED: usize = 100;
+/// How many calls a hook is allowed in one turn.
+const MOST_ALLOWED: usize = 10_000;
 const MOST_OF_ASKED: usize = 16 << 20;
 
 /// A process that speaks the protocol.
@@ -468,8 +470,8 @@ impl Heard {
             let _ = answer.send(hook::printed(&Reply::Once));
             return;
         };
-        // Between prompts nobody hears it, and the agent has nothing to do.
-        if !state.prompted || !state.has_room_to_ask(0) {
+        // Between prompts nobody hears it, and the agent has nothing to do. What it runs may ask, too.
+        if !state.prompted || !state.has_room_to_ask(0) || state.allowed.len() >= MOST_ALLOWED {
             return;
         }
         let open = OpenAsk::Hook { call, answer };

@@ -4,21 +4,18 @@ use asyncagents_core::{agent::Kind, question::Reply};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
+use super::updates::LONGEST_ID;
 use crate::agent::{Ask, Asked, AskedCall};
 
-/// Tools with which an agent keeps its own notes, or has sub-agents whose calls are asked about too.
-const OWN_AFFAIRS: [&str; 11] = [
+/// Tools with which an agent keeps its own notes.
+const OWN_AFFAIRS: [&str; 7] = [
     "create_goal",
     "get_goal",
-    "list_agents",
     "request_user_input",
-    "send_input",
-    "spawn_agent",
     "tool_search",
     "update_goal",
     "update_plan",
     "wait",
-    "wait_agent",
 ];
 
 /// How the names of files begin in a patch.
@@ -53,6 +50,9 @@ pub(super) fn read(id: String, input: &[u8], tools: Option<&str>) -> Option<Hook
         tool_input: input,
         tool_use_id: call,
     } = serde_json::from_slice(input).ok()?;
+    if call.len() > LONGEST_ID {
+        return None;
+    }
     if OWN_AFFAIRS.contains(&tool.as_str()) {
         return Some(Hooked { call, ask: None });
     }

@@ -257,7 +257,12 @@ impl Acp {
         let first = first.filter(|_| is_new && !capabilities.takes_instructions);
         Ok(Box::new(OpenConnection {
             peer,
-            opened: SessionOpened { id, found, process },
+            opened: SessionOpened {
+                id,
+                found,
+                process,
+                forks: capabilities.forks,
+            },
             capabilities,
             first: Mutex::new(first),
         }))

@@ -4,7 +4,7 @@ use asyncagents_core::{
     agent::{Kind, ToolOutcome},
     budget::Cost,
 };
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::agent::{ToolNews, WireEvent, tool_label};
 
@@ -49,13 +49,15 @@ fn tool(update: &Value) -> Option<ToolNews> {
         id: call_id(update)?.to_owned(),
         name: news_of_name(update),
         input: input.map(Value::to_string),
+        described: described(update),
         began: input.is_some() || status == Some("in_progress"),
+        printed: printed(update).map(str::to_owned),
         outcome,
     })
 }
 
 /// No agent needs a longer one.
-const LONGEST_ID: usize = 500;
+pub(super) const LONGEST_ID: usize = 500;
 
 /// The agent's name for a call.
 pub(super) fn call_id(update: &Value) -> Option<&str> {
@@ -100,6 +102,8 @@ pub(super) fn kind_of(call: &Value) -> Option<Kind> {
         Some("read" | "search") => Some(Kind::Read),
         Some("edit" | "delete" | "move") => Some(Kind::Edit),
         Some("execute") => Some(Kind::Run),
+        // A command that Claude Code goes on to watch.
+        _ if is_named_by_claude(call, "Monitor") => Some(Kind::Run),
         _ => match gooses_tool(call)? {
             (GOOSES_OWN, "shell") => Some(Kind::Run),
             (GOOSES_OWN, "write" | "edit") => Some(Kind::Edit),
@@ -107,6 +111,10 @@ pub(super) fn kind_of(call: &Value) -> Option<Kind> {
             _ => None,
         },
     }
+}
+
+fn is_named_by_claude(call: &Value, tool: &str) -> bool {
+    call.pointer("/_meta/claudeCode/toolName") == Some(&json!(tool))
 }
 
 /// The server and the tool of a call to an MCP server, where the agent says so beside its input. The
@@ -175,6 +183,30 @@ fn has_something(value: &Value) -> bool {
     }
 }
 
+/// What a call is about in the agent's words, where it does not say what the tool gets: Codex of what it
+/// reads, Gemini CLI of everything.
+fn described(update: &Value) -> Option<String> {
+    if !update["rawInput"].is_null() {
+        return None;
+    }
+    let title = update["title"].as_str()?;
+    let places = update["locations"].as_array().into_iter().flatten();
+    let paths = places.filter_map(|place| place["path"].as_str());
+    let paths: Vec<&str> = paths.filter(|path| !title.contains(path)).collect();
+    let mut said = json!({"title": title});
+    if !paths.is_empty() {
+        said["paths"] = json!(paths);
+    }
+    Some(said.to_string())
+}
+
+/// What Codex's commands print comes beside the rest, in pieces.
+fn printed(update: &Value) -> Option<&str> {
+    let said = ["terminal_output", "terminal_output_delta"];
+    let mut said = said.iter().map(|key| &update["_meta"][key]["data"]);
+    said.find_map(Value::as_str)
+}
+
 /// What came of a call: as texts, or as the agent has it.
 fn output(update: &Value) -> String {
     let pieces = update["content"].as_array().into_iter().flatten();
@@ -183,7 +215,11 @@ fn output(update: &Value) -> String {
     if !texts.is_empty() {
         return texts.join("\n");
     }
+    let code = update.pointer("/_meta/terminal_exit/exit_code");
+    let code = code.or_else(|| update.pointer("/rawOutput/exit_code"));
     match &update["rawOutput"] {
+        _ if code == Some(&json!(0)) => String::new(),
+        _ if let Some(code) = code => format!("exit code {code}"),
         Value::Null => String::new(),
         Value::String(text) => text.clone(),
         other => other.to_string(),
@@ -226,6 +262,31 @@ mod tests {
         let name = |update: &Value| tool(update).and_then(|news| news.name);
         assert_eq!(name(&first).as_deref(), Some("read"));
         assert_eq!(name(&later), None);
+    }
+
+    /// As Codex tells of a file that it reads and of a command.
+    #[test]
+    fn what_codex_reads_and_prints_is_known() {
+        let file = "/project/notes.md";
+        let first = json!({"sessionUpdate": "tool_call", "toolCallId": "1", "name": "exec_command",
+            "kind": "read", "title": format!("Read file '{file}'"), "status": "in_progress",
+            "locations": [{"path": file}]});
+        let read = tool(&first).and_then(|news| news.described);
+        assert_eq!(
+            read.as_deref(),
+            Some(r#"{"title":"Read file '/project/notes.md'"}"#)
+        );
+        let piece = json!({"sessionUpdate": "tool_call_update", "toolCallId": "1",
+            "_meta": {"terminal_output_delta": {"data": "dry\n", "terminal_id": "1"}}});
+        let piece = tool(&piece).and_then(|news| news.printed);
+        assert_eq!(piece.as_deref(), Some("dry\n"));
+        let ends = |code: u8| {
+            let end = json!({"sessionUpdate": "tool_call_update", "toolCallId": "1",
+                "status": "completed", "rawOutput": {"exit_code": code}});
+            tool(&end).and_then(|news| news.outcome)
+        };
+        assert_eq!(ends(0), Some(ToolOutcome::Done(String::new())));
+        assert_eq!(ends(2), Some(ToolOutcome::Done("exit code 2".to_owned())));
     }
 
     /// A model may write anything into the input of a call, and agents make titles of it.

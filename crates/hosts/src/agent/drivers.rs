@@ -3,6 +3,7 @@
 use std::{
     collections::{BTreeMap, HashMap},
     sync::{Arc, Mutex},
+    time::Duration,
 };
 
 use asyncagents_core::{
@@ -11,9 +12,16 @@ use asyncagents_core::{
     question::{Question, Reply},
 };
 use tokio::{
-    sync::{mpsc, oneshot},
+    sync::{mpsc, oneshot, watch},
     task::JoinSet,
+    time::{self, Instant},
 };
+
+/// How long it is waited for an agent to tell of the call by which it has launched a task.
+const LAUNCH_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// For how long such a call is the one that has launched what begins now.
+const LAUNCH_RECENT: Duration = Duration::from_secs(2);
 
 /// What a driver is told.
 pub(super) enum Command {
@@ -35,6 +43,16 @@ pub(super) struct Drivers {
 struct Handle {
     commands: mpsc::UnboundedSender<Command>,
     questions: Questions,
+    activity: Arc<watch::Sender<Activity>>,
+}
+
+/// What an agent is doing.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Activity {
+    pub(super) is_at_work: bool,
+    /// When it has told of the newest call by which it launches a task. What it had found out by then is
+    /// saved.
+    pub(super) launched: Option<Instant>,
 }
 
 /// What a session waits for, by our names for the questions.
@@ -44,6 +62,7 @@ pub(super) type Questions = Arc<Mutex<BTreeMap<String, Question>>>;
 pub(super) struct Orders {
     pub(super) commands: mpsc::UnboundedReceiver<Command>,
     pub(super) questions: Questions,
+    pub(super) activity: Arc<watch::Sender<Activity>>,
 }
 
 impl Orders {
@@ -52,6 +71,7 @@ impl Orders {
         Self {
             commands: mpsc::unbounded_channel().1,
             questions: Questions::default(),
+            activity: Arc::default(),
         }
     }
 }
@@ -69,10 +89,11 @@ impl Drivers {
             return;
         }
         let (sender, commands) = mpsc::unbounded_channel();
-        let questions = Questions::default();
+        let (questions, activity) = (Questions::default(), Arc::default());
         let handle = Handle {
             commands: sender,
-            questions: questions.clone(),
+            questions: Arc::clone(&questions),
+            activity: Arc::clone(&activity),
         };
         handles.insert(session.clone(), handle);
         let mut running = lock(&self.running);
@@ -80,6 +101,7 @@ impl Drivers {
         running.spawn(drive(Orders {
             commands,
             questions,
+            activity,
         }));
     }
 
@@ -96,6 +118,26 @@ impl Drivers {
         let handles = lock(&self.handles);
         let handle = handles.get(session)?;
         Some(lock(&handle.questions).clone())
+    }
+
+    /// Waits until a session at work has told of the call by which it launches a task, and so of all that
+    /// it had found out before: our tools are called on another way, which may be the faster one.
+    pub(super) async fn until_launch_told(&self, session: &SessionId) {
+        let activity = {
+            let handles = lock(&self.handles);
+            handles
+                .get(session)
+                .map(|handle| handle.activity.subscribe())
+        };
+        let Some(mut activity) = activity else {
+            return;
+        };
+        let is_told = |activity: &Activity| {
+            let launched = activity.launched;
+            !activity.is_at_work || launched.is_some_and(|at| at.elapsed() < LAUNCH_RECENT)
+        };
+        // An agent may tell of it under another name: then it was time enough for the rest.
+        let _ = time::timeout(LAUNCH_TIMEOUT, activity.wait_for(is_told)).await;
     }
 
     /// Takes a question that is open, so that nobody else answers it.

@@ -96,7 +96,9 @@ fn size(event: &WireEvent) -> usize {
                 Some(ToolOutcome::Done(text) | ToolOutcome::Failed(text)) => text.len(),
                 _ => 0,
             };
-            news.id.len() + news.input.as_ref().map_or(0, String::len) + outcome
+            let told = [&news.input, &news.described, &news.printed];
+            let told = told.into_iter().flatten().map(String::len);
+            news.id.len() + told.sum::<usize>() + outcome
         }
         WireEvent::Asked(ask) => match &ask.what {
             Asked::Call(call) => call.target.len() + call.details.len(),

@@ -234,7 +234,7 @@ impl Host for AgentHost {
         self.make(session, None).await
     }
 
-    /// With all that its parent has, where that is a session of the same agent.
+    /// With all that its parent has, where that is a session of the same agent, which can fork it.
     async fn branch(&self, new: NewSession, plan: &Plan) -> Result<Option<SessionId>, HostError> {
         if !plan.limits.are_exact() {
             return Ok(None);
@@ -244,8 +244,15 @@ impl Host for AgentHost {
             Err(HostError::NoSession(_)) => return Ok(None),
             Err(error) => return Err(error),
         };
-        let is_agents = |entry: &Entry| matches!(entry, Entry::AgentSession { .. });
-        if !parent.own.iter().any(|filed| is_agents(&filed.entry)) {
+        let forks = parent
+            .own
+            .iter()
+            .rev()
+            .find_map(|filed| match &filed.entry {
+                Entry::AgentSession { forks, .. } => Some(*forks),
+                _ => None,
+            });
+        if forks != Some(true) {
             return Ok(None);
         }
         let base = Base {
@@ -336,11 +343,16 @@ impl Host for AgentHost {
     }
 
     async fn recent(&self, session: &SessionId, plan: &Plan) -> Result<Recent, HostError> {
+        self.shared.drivers.until_launch_told(session).await;
         self.shared.sessions.recent(session, plan).await
     }
 
     async fn messages(&self, session: &SessionId) -> Result<Transcript<'static>, HostError> {
-        let recent = self.recent(session, &Plan::default()).await?;
+        let recent = self
+            .shared
+            .sessions
+            .recent(session, &Plan::default())
+            .await?;
         Ok(recent.transcript)
     }
 
@@ -382,6 +394,10 @@ impl Host for AgentHost {
             totals,
             asking,
         })
+    }
+
+    fn counts_at_the_end(&self) -> bool {
+        true
     }
 
     async fn deliver(&self, session: &SessionId, notice: Notice) -> Result<Delivery, HostError> {

@@ -17,6 +17,9 @@ use super::{ToolNews, TurnEnd, TurnStop, WireEvent, tool_label};
 /// may never stop talking, and all of it would be kept here and in the journal.
 const MOST_TEXT: usize = 1 << 20;
 
+/// How much of what calls print is kept until they have a result, in bytes.
+const MOST_PRINTED: usize = 16 << 20;
+
 /// How many calls of a turn can be without a result.
 const MOST_CALLS: usize = 1_000;
 
@@ -60,6 +63,10 @@ struct OpenCall {
     id: String,
     name: String,
     input: String,
+    /// Whether that is what the tool gets. Else two that look alike need not be.
+    is_exact: bool,
+    /// What it has printed so far.
+    printed: String,
     is_reported: bool,
 }
 
@@ -136,6 +143,7 @@ impl Turn {
         let whole = end.and_then(|end| end.usage);
         let left = whole.map(|whole| self.not_counted(whole));
         let has_more = left.is_some_and(|left| left.context() > 0)
+            || self.context.is_some_and(|context| context > self.window)
             || self.cost.is_some()
             || self.sum.is_some();
         if self.is_empty() && !has_more {
@@ -144,10 +152,12 @@ impl Turn {
         // Some agents say only what the last answer took.
         let left = left.filter(|left| left.context() > 0);
         let usage = left.unwrap_or_else(|| self.counted_now());
-        let priced = whole.and_then(|whole| prices(&self.model, whole));
+        let priced = match whole {
+            Some(whole) => prices(&self.model, whole),
+            None => prices(&self.model, usage).map(|last| self.charged + last),
+        };
         if let Some(sum) = self.sum.take() {
-            let counted = || Some(self.charged + prices(&self.model, usage)?);
-            self.costs(costs.take(sum, priced.or_else(counted)));
+            self.costs(costs.take(sum, priced));
         }
         let cost = self.cost.take().or(priced);
         let cost = cost.map(|cost| cost - self.charged);
@@ -209,8 +219,11 @@ impl Turn {
         }
         let is_it = |call: &OpenCall| call.id == news.id;
         let is_over = news.outcome.is_some();
+        let open = self.running.iter().chain(&self.calls);
+        let kept: usize = open.map(|call| call.printed.len()).sum();
+        let room = MOST_PRINTED.saturating_sub(kept);
         if let Some(call) = self.running.iter_mut().find(|call| is_it(call)) {
-            call.update(&news, steps);
+            call.update(&news, room, steps);
         } else {
             let at = self.calls.iter().position(is_it);
             if at.is_none() && self.calls.len() + self.running.len() >= MOST_CALLS {
@@ -221,14 +234,17 @@ impl Turn {
                 self.calls.len() - 1
             });
             if let Some(call) = self.calls.get_mut(at) {
-                call.update(&news, steps);
+                call.update(&news, room, steps);
             }
             if is_over {
                 self.flush_counted(prices, steps);
             }
         }
         if let Some(outcome) = news.outcome {
-            self.running.retain(|call| call.id != news.id);
+            let mut over = self.running.extract_if(.., |call| call.id == news.id);
+            let printed = over.next().map(|call| call.printed).unwrap_or_default();
+            drop(over);
+            let outcome = printed_before(printed, outcome);
             if self.ended.len() < MOST_ENDED {
                 self.ended.insert(news.id.clone());
             }
@@ -309,11 +325,13 @@ impl OpenCall {
             id: id.to_owned(),
             name: "tool".to_owned(),
             input: "{}".to_owned(),
+            is_exact: false,
+            printed: String::new(),
             is_reported: false,
         }
     }
 
-    fn update(&mut self, news: &ToolNews, steps: &mut Vec<Step>) {
+    fn update(&mut self, news: &ToolNews, room: usize, steps: &mut Vec<Step>) {
         if let Some(name) = &news.name {
             self.name = tool_label(name);
         }
@@ -322,6 +340,17 @@ impl OpenCall {
             if input.len() <= MOST_TEXT {
                 self.input.clone_from(input);
             }
+            self.is_exact = true;
+        } else if let Some(described) = news.described.as_ref().filter(|_| !self.is_exact)
+            && described.len() <= MOST_TEXT
+        {
+            self.input.clone_from(described);
+        }
+        if let Some(printed) = &news.printed {
+            add(
+                &mut self.printed,
+                &printed[..printed.floor_char_boundary(room)],
+            );
         }
         // Some agents tell the name first and what it is called with later.
         if news.began || news.outcome.is_some() {
@@ -333,10 +362,13 @@ impl OpenCall {
         if std::mem::replace(&mut self.is_reported, true) {
             return;
         }
-        steps.push(Step::Report(Observation::ToolCalled {
-            tool: self.name.clone(),
-            call: digest(&[&self.name, &self.input]),
-        }));
+        let call = if self.is_exact {
+            digest(&[&self.name, &self.input])
+        } else {
+            digest(&[&self.name, &self.input, &self.id])
+        };
+        let tool = self.name.clone();
+        steps.push(Step::Report(Observation::ToolCalled { tool, call }));
     }
 }
 
@@ -344,6 +376,21 @@ impl OpenCall {
 fn add(text: &mut String, more: &str) {
     let room = MOST_TEXT.saturating_sub(text.len());
     text.push_str(&more[..more.floor_char_boundary(room)]);
+}
+
+fn printed_before(mut printed: String, outcome: ToolOutcome) -> ToolOutcome {
+    let joined = |text: String| {
+        if !printed.is_empty() && !text.is_empty() && !printed.ends_with('\n') {
+            printed.push('\n');
+        }
+        printed.push_str(&text);
+        printed
+    };
+    match outcome {
+        ToolOutcome::Done(text) => ToolOutcome::Done(joined(text)),
+        ToolOutcome::Failed(text) => ToolOutcome::Failed(joined(text)),
+        ToolOutcome::Unknown => ToolOutcome::Unknown,
+    }
 }
 
 fn shortened(outcome: ToolOutcome) -> ToolOutcome {
@@ -404,6 +451,8 @@ impl CostCounter {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
 
     fn prices(_: &ModelName, _: Usage) -> Option<Cost> {
@@ -419,9 +468,9 @@ mod tests {
         WireEvent::Tool(ToolNews {
             id: id.to_owned(),
             name: Some("a\nname".to_owned()),
-            input: None,
             began: true,
             outcome: Some(ToolOutcome::Done("done".to_owned())),
+            ..ToolNews::default()
         })
     }
 
@@ -495,6 +544,24 @@ mod tests {
         assert_eq!(whole, Cost(14_200));
     }
 
+    /// Nothing else says what the last answer took when the process dies.
+    #[test]
+    fn an_answer_that_is_cut_off_has_its_price() {
+        let prices = |_: &ModelName, usage: Usage| Some(Cost(usage.input));
+        let mut turn = Turn::begin("a/b".into(), (0, 500), 1);
+        turn.take(WireEvent::Context(500), &prices);
+        let mut all = answers(turn.take(called("one"), &prices));
+        turn.take(WireEvent::Context(800), &prices);
+        let mut costs = CostCounter::new(Cost::default());
+        all.extend(answers(turn.end(None, 1, &prices, &mut costs)));
+        let costs: Vec<Option<Cost>> = all.iter().map(|(_, answer)| answer.cost).collect();
+        assert_eq!(costs, [Some(Cost(500)), Some(Cost(300))]);
+        assert_eq!(
+            answers(turn.end(None, 1, &prices, &mut CostCounter::new(Cost::default()))),
+            []
+        );
+    }
+
     /// Codex tells of the output of a command that is over.
     #[test]
     fn what_is_told_of_a_call_after_its_end_is_no_other_call() {
@@ -503,16 +570,66 @@ mod tests {
         let late = |outcome| {
             WireEvent::Tool(ToolNews {
                 id: "one".to_owned(),
-                name: None,
-                input: None,
                 began: true,
                 outcome,
+                ..ToolNews::default()
             })
         };
         assert_eq!(turn.take(late(None), &prices), []);
         let done = Some(ToolOutcome::Done("done".to_owned()));
         assert_eq!(turn.take(late(done), &prices), []);
         assert!(!turn.has_open_calls());
+    }
+
+    /// Codex says the same of every part of a file that it reads.
+    #[test]
+    fn calls_that_are_only_described_are_no_repetition() {
+        let read = |id: &str, input: Option<&str>| {
+            WireEvent::Tool(ToolNews {
+                id: id.to_owned(),
+                name: Some("read".to_owned()),
+                input: input.map(str::to_owned),
+                described: Some(r#"{"title":"Read notes.md"}"#.to_owned()),
+                began: true,
+                ..ToolNews::default()
+            })
+        };
+        let reported = |input| {
+            let mut turn = Turn::begin("a/b".into(), (0, 0), 1);
+            let all = ["one", "two"].map(|id| turn.take(read(id, input), &prices));
+            let calls = all.iter().flatten().filter_map(|step| match step {
+                Step::Report(Observation::ToolCalled { call, .. }) => Some(*call),
+                _ => None,
+            });
+            calls.collect::<BTreeSet<_>>().len()
+        };
+        assert_eq!(reported(None), 2);
+        assert_eq!(reported(Some("{}")), 1);
+    }
+
+    /// Codex tells it in pieces, and then only how the command ended.
+    #[test]
+    fn what_a_call_prints_comes_of_it() {
+        let mut turn = Turn::begin("a/b".into(), (0, 0), 1);
+        let news = |printed: &str, outcome| {
+            WireEvent::Tool(ToolNews {
+                id: "one".to_owned(),
+                printed: Some(printed.to_owned()),
+                began: true,
+                outcome,
+                ..ToolNews::default()
+            })
+        };
+        turn.take(news("the plants ", None), &prices);
+        turn.take(news("are dry", None), &prices);
+        let failed = Some(ToolOutcome::Failed("exit code 1".to_owned()));
+        let steps = turn.take(news("", failed), &prices);
+        let came = steps.into_iter().find_map(|step| match step {
+            Step::File(Entry::ToolEnded { outcome, .. }) => Some(outcome),
+            _ => None,
+        });
+        let all = "the plants are dry\nexit code 1".to_owned();
+        assert_eq!(came, Some(ToolOutcome::Failed(all)));
     }
 
     #[test]
@@ -541,7 +658,9 @@ mod tests {
                 name: Some("bash".to_owned()),
                 input: Some(format!("{much:?}")),
                 began: true,
+                printed: Some(much.clone()),
                 outcome,
+                ..ToolNews::default()
             })
         };
         let done = turn.take(call(0, Some(ToolOutcome::Done(much.clone()))), &prices);
@@ -551,5 +670,8 @@ mod tests {
             turn.take(call(id, None), &prices);
         }
         assert_eq!(turn.calls.len(), MOST_CALLS);
+        let printed = turn.calls.iter().map(|call| call.printed.len());
+        let printed: usize = printed.sum();
+        assert!(printed <= MOST_PRINTED, "{printed}");
     }
 }

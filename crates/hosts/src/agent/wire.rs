@@ -113,6 +113,8 @@ pub struct SessionOpened {
     pub found: BTreeSet<PostId>,
     /// The process that works in it, so that another one of ours can end it first.
     pub process: Option<String>,
+    /// Whether the agent can make another one that begins with all of this one.
+    pub forks: bool,
 }
 
 /// Something that is said to an agent.
@@ -202,15 +204,19 @@ pub(crate) fn tool_label(name: &str) -> String {
 }
 
 /// News of a tool call. What is not said has not changed.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ToolNews {
     /// The agent's name for the call.
     pub id: String,
     pub name: Option<String>,
     /// The parameters, as JSON.
     pub input: Option<String>,
+    /// What the agent says that it does, as JSON, where it does not tell the parameters.
+    pub described: Option<String>,
     /// It is run.
     pub began: bool,
+    /// What it has printed since the last news.
+    pub printed: Option<String>,
     /// What came of it.
     pub outcome: Option<ToolOutcome>,
 }

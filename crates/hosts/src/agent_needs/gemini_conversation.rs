@@ -10,13 +10,17 @@ const MINUTE: usize = 16;
 
 /// Keeps a conversation from being lost when it is loaded: in the minute in which it was begun, Gemini
 /// CLI 0.61 writes an empty one into the same file first, which it names after the minute. A file with a
-/// number behind the minute is found as well, and left alone. `folder` is Gemini's.
+/// number behind the minute is found as well, and left alone. `folder` is Gemini's. One that its children
+/// have written in leads nowhere if it is a link: `is_apart`.
 ///
 /// # Errors
 /// When its file cannot have another name.
-pub fn keep_gemini_conversation(folder: &Path, session: &str) -> io::Result<()> {
+pub fn keep_gemini_conversation(folder: &Path, is_apart: bool, session: &str) -> io::Result<()> {
     let short = session.get(..8).unwrap_or(session);
     let end = format!("-{short}.jsonl");
+    if is_apart && !is_folder(folder) {
+        return Ok(());
+    }
     for project in folders_in(&folder.join("tmp"))? {
         let conversations = project.join("chats");
         for file in entries_in(&conversations)? {
@@ -69,7 +73,7 @@ mod tests {
         for text in ["said", "nothing"] {
             fs::write(&usual, text)?;
             fs::write(&other, "other")?;
-            keep_gemini_conversation(folder.path(), session)?;
+            keep_gemini_conversation(folder.path(), true, session)?;
             assert!(!usual.exists() && other.exists());
         }
         let kept = chats.join("session-2026-11-18T19-52-1-01234567.jsonl");
@@ -79,19 +83,26 @@ mod tests {
 
     #[test]
     fn links_of_the_agent_lead_nowhere() -> io::Result<()> {
-        let folder = tempfile::tempdir()?;
-        let elsewhere = folder.path().join("elsewhere/chats");
-        fs::create_dir_all(&elsewhere)?;
-        let file = elsewhere.join("session-2026-11-18T19-52-01234567.jsonl");
+        let root = tempfile::tempdir()?;
+        let users = root.path().join("users");
+        let chats = users.join("tmp/project/chats");
+        fs::create_dir_all(&chats)?;
+        let file = chats.join("session-2026-11-18T19-52-01234567.jsonl");
         fs::write(&file, "said")?;
-        fs::create_dir(folder.path().join("tmp"))?;
-        symlink(
-            folder.path().join("elsewhere"),
-            folder.path().join("tmp/project"),
-        )?;
-        keep_gemini_conversation(folder.path(), "01234567-89ab")?;
-        assert!(file.exists());
+        let keep = |folder: &Path, is_apart| {
+            keep_gemini_conversation(folder, is_apart, "01234567-89ab").map(|()| file.exists())
+        };
+        // A project in its folder, and the folder itself.
+        let (own, linked) = (root.path().join("own"), root.path().join("linked"));
+        fs::create_dir_all(own.join("tmp"))?;
+        symlink(users.join("tmp/project"), own.join("tmp/project"))?;
+        symlink(&users, &linked)?;
+        assert!(keep(&own, true)?);
+        assert!(keep(&linked, true)?);
         // Nothing was ever said to it.
-        keep_gemini_conversation(&folder.path().join("none"), "01234567-89ab")
+        assert!(keep(&root.path().join("none"), true)?);
+        // Users may have theirs elsewhere.
+        assert!(!keep(&linked, false)?);
+        Ok(())
     }
 }

@@ -58,6 +58,8 @@ pub(crate) fn settings(asks_to_read: bool) -> Value {
     }
     json!({
         "permissions": {"ask": asked},
+        // Else nobody is asked about commands where the user has turned its own sandbox on.
+        "sandbox": {"autoAllowBashIfSandboxed": false},
         // What is said is in its file before the model is asked, so that it is found there after a kill.
         "env": {"CLAUDE_CODE_EAGER_FLUSH": "1"},
     })

@@ -26,7 +26,8 @@ pub(super) fn acp_settings(is_sandboxed: bool) -> AcpSettings {
 }
 
 pub(super) fn variables(held: Held<'_>) -> Vec<(&'static str, String)> {
-    let mut config = json!({"features": {"multi_agent": held.may_delegate}});
+    // What its own sub-agents use is not in what it says that it has used.
+    let mut config = json!({"features": {"multi_agent": false}});
     if let Some(program) = held.hook {
         config["hooks"] = hooks(program);
     }

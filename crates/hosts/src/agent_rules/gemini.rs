@@ -82,10 +82,11 @@ fn keeps_conversations(place: AgentPlace<'_>) -> BeforeLoad {
     let mut set = set.unwrap_or_default().into_iter();
     let own = set.find(|(name, _)| name == "GEMINI_CLI_HOME");
     let own = own.map(|(_, own)| own);
+    let is_apart = own.is_some();
     let own = own.or_else(|| (place.variable)("GEMINI_CLI_HOME"));
     let folder = own.map_or_else(|| place.home.to_owned(), PathBuf::from);
     let folder = folder.join(".gemini");
-    Arc::new(move |session| keep_gemini_conversation(&folder, session))
+    Arc::new(move |session| keep_gemini_conversation(&folder, is_apart, session))
 }
 
 pub(super) fn check_project(place: AgentPlace<'_>) -> Result<(), String> {

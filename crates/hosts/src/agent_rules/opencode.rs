@@ -13,7 +13,7 @@ pub(super) fn acp_settings() -> AcpSettings {
 pub(super) fn variables(held: Held<'_>) -> Vec<(&'static str, String)> {
     let permission = permission(held);
     let config = json!({
-        "tools": {"task": held.may_delegate},
+        "tools": {"task": false},
         "permission": permission,
         // Else what the user has allowed these agents would come first.
         "agent": {"build": {"permission": permission}, "plan": {"permission": permission}},
@@ -49,6 +49,8 @@ fn permission(held: Held<'_>) -> Value {
         "skill": "ask",
         "external_directory": "ask",
         "doom_loop": "ask",
-        "task": if held.may_delegate { "allow" } else { "deny" },
+        // What its own sub-agents ask never comes out, and what they cost is not in its sum. Those that the
+        // user has made are held to nothing here.
+        "task": "deny",
     })
 }

@@ -98,7 +98,7 @@ fn call(asked: &CanUseTool, ours: Option<&str>) -> AskedCall {
         tool.starts_with(&format!("mcp__{ours}__")) && server.is_none_or(|name| name == ours)
     });
     AskedCall {
-        also: Vec::new(),
+        also: files(&asked.input),
         tool: tool.clone(),
         kind,
         details: details(&asked.input, kind, target.as_deref()),
@@ -139,6 +139,12 @@ fn target(input: &Value, kind: Option<Kind>) -> Option<String> {
     };
     let mut values = keys.iter().filter_map(|key| input[*key].as_str());
     values.next().map(str::to_owned)
+}
+
+/// Every file that a call names, whichever its tool takes.
+fn files(input: &Value) -> Vec<String> {
+    let named = FILES.iter().filter_map(|key| input[*key].as_str());
+    named.map(str::to_owned).collect()
 }
 
 /// The rest of what it is to do: a change as lines that go and lines that come, other things as

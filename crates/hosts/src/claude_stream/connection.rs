@@ -395,8 +395,10 @@ impl Shared {
     fn asked(&self, state: &mut State, id: String, request: Value) {
         let kept: usize = state.asks.values().map(|open| open.size).sum();
         let read = ask::read(&id, request, self.ours.as_deref());
-        let has_room =
-            |open: &OpenAsk| state.asks.len() < MOST_ASKED && kept + open.size <= MOST_OF_ASKED;
+        let is_new = !state.asks.contains_key(&id);
+        let has_room = |open: &OpenAsk| {
+            is_new && state.asks.len() < MOST_ASKED && kept + open.size <= MOST_OF_ASKED
+        };
         if let Some((ask, open)) = read.filter(|(_, open)| has_room(open)) {
             state.asks.insert(id, open);
             self.tell([WireEvent::Asked(ask)]);

@@ -58,7 +58,7 @@ fn of_block(block: Block) -> Option<WireEvent> {
             name: Some(name),
             input: Some(input.to_string()),
             began: true,
-            outcome: None,
+            ..ToolNews::default()
         })),
         Block::Text { .. } | Block::Thinking { .. } | Block::ToolResult { .. } => None,
     }
@@ -86,10 +86,8 @@ pub(super) fn of_results(record: User) -> Vec<WireEvent> {
             };
             Some(WireEvent::Tool(ToolNews {
                 id: tool_use_id,
-                name: None,
-                input: None,
-                began: false,
                 outcome: Some(outcome),
+                ..ToolNews::default()
             }))
         }
         Block::Text { .. } | Block::Thinking { .. } | Block::ToolUse { .. } => None,

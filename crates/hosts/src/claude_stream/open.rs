@@ -82,6 +82,7 @@ impl Wire for ClaudeStream {
             id,
             found,
             process: program.process.clone(),
+            forks: true,
         };
         let facts = SessionFacts {
             opened,

@@ -14,9 +14,18 @@ use asyncagents_testkit::{
 };
 
 use crate::{
-    fake::{self, CUT, DIES, FakeAgent},
+    fake::{Abilities, CUT, DIES, FakeAgent},
     world::{World, child, ended, until},
 };
+
+/// A fork that keeps all of its parent.
+fn exact() -> Plan {
+    Plan {
+        limits: Preset::Exact.limits(),
+        mode: Mode::Messages,
+        asked_in: None,
+    }
+}
 
 /// The prompt with a call that does not end.
 pub(crate) fn hangs() -> &'static str {
@@ -51,9 +60,9 @@ async fn a_child_whose_process_died_in_a_tool_is_told_and_goes_on() {
 /// What was said before is neither said again nor taken for news, however late the agent tells of it.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_an_agent_tells_late_of_a_session_is_heard_before_anything_is_said() {
-    let world = World::new(FakeAgent::with(fake::Abilities {
+    let world = World::new(FakeAgent::with(Abilities {
         replays_late: true,
-        ..fake::Abilities::default()
+        ..Abilities::default()
     }));
     let (host, task) = (world.host(), TaskId::from_random(1));
     let session = child(&world, &task).await;
@@ -77,9 +86,9 @@ async fn what_an_agent_tells_late_of_a_session_is_heard_before_anything_is_said(
 /// One that dies again and again fails, with what its process said last.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_child_whose_process_always_dies_fails_with_its_last_words() {
-    let world = World::new(FakeAgent::with(fake::Abilities {
+    let world = World::new(FakeAgent::with(Abilities {
         dies_always: true,
-        ..fake::Abilities::default()
+        ..Abilities::default()
     }));
     let (host, task) = (world.host(), TaskId::from_random(1));
     let session = child(&world, &task).await;
@@ -142,9 +151,9 @@ async fn a_process_of_another_owner_is_ended_first() {
 /// An agent that has lost a session in which work was done is not asked to do it again.
 #[tokio::test(flavor = "multi_thread")]
 async fn work_that_was_begun_is_not_begun_again_elsewhere() {
-    let world = World::new(FakeAgent::with(fake::Abilities {
+    let world = World::new(FakeAgent::with(Abilities {
         loads: false,
-        ..fake::Abilities::default()
+        ..Abilities::default()
     }));
     let (host, task) = (world.host(), TaskId::from_random(1));
     let session = child(&world, &task).await;
@@ -166,9 +175,9 @@ async fn work_that_was_begun_is_not_begun_again_elsewhere() {
 /// Nothing of its first turn is known but that a call was begun, which may have done its work.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_call_that_was_begun_is_not_made_again_in_another_session() {
-    let world = World::new(FakeAgent::with(fake::Abilities {
+    let world = World::new(FakeAgent::with(Abilities {
         loads: false,
-        ..fake::Abilities::default()
+        ..Abilities::default()
     }));
     let task = TaskId::from_random(1);
     let session = child(&world, &task).await;
@@ -208,12 +217,9 @@ async fn a_branch_that_was_opened_and_never_told_anything_is_made_again_from_its
     ended(&host, &parent, &parent_task.prompt(0)).await;
 
     let task = TaskId::from_random(2);
-    let plan = Plan {
-        limits: Preset::Exact.limits(),
-        mode: Mode::Messages,
-        asked_in: None,
-    };
-    let branch = host.branch(plain::new_session(&task, &parent), &plan).await;
+    let branch = host
+        .branch(plain::new_session(&task, &parent), &exact())
+        .await;
     let branch = branch.expect("it can").expect("a branch");
     world.opened_before(&branch, "theirs-lost").await;
     let prompt = plain::prompt(task.prompt(0), "Name the author");
@@ -230,6 +236,26 @@ async fn a_branch_that_was_opened_and_never_told_anything_is_made_again_from_its
     assert!(shown.contains("Count the files"), "{shown}");
     let told = "From here on you are a background agent";
     assert_eq!(shown.matches(told).count(), 1, "{shown}");
+}
+
+/// Its child inherits through the pipeline then, as that of any other agent does.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_agent_that_cannot_fork_its_sessions_has_no_branch() {
+    for (forks, has_one) in [(true, true), (false, false)] {
+        let abilities = Abilities {
+            forks,
+            ..Abilities::default()
+        };
+        let world = World::new(FakeAgent::with(abilities));
+        let (host, task) = (world.host(), TaskId::from_random(1));
+        let parent = child(&world, &task).await;
+        let prompt = plain::prompt(task.prompt(0), "Count the files");
+        host.prompt(&parent, prompt).await.expect("it is taken");
+        ended(&host, &parent, &task.prompt(0)).await;
+        let new = plain::new_session(&TaskId::from_random(2), &parent);
+        let branch = host.branch(new, &exact()).await.expect("it is known");
+        assert_eq!(branch.is_some(), has_one);
+    }
 }
 
 /// Half an answer is no success, whenever our process ends.

@@ -28,10 +28,14 @@ pub(crate) const CHOOSES: &str = "Choose a colour";
 pub(crate) const CHANGES: &str = "Change the file";
 /// On this it asks for a permission, and needs no answer any more.
 pub(crate) const TAKES_BACK: &str = "Ask and think better of it";
+/// With this, too, another call of the same answer ends before it is answered.
+pub(crate) const BESIDE: &str = "and read beside it";
 /// On this its answer is cut.
 pub(crate) const CUT: &str = "Recite the alphabet";
 /// On this its process ends, in the middle of a tool.
 pub(crate) const DIES: &str = "Cut the power";
+/// On this it reads and launches a task, and tells of both when it is told something more.
+pub(crate) const LAUNCHES: &str = "Launch a task";
 /// On this it works until it is told something more.
 pub(crate) const LISTENS: &str = "Wait for my word";
 /// How long an agent that is slow may need to say that it was told something.
@@ -65,6 +69,7 @@ pub(crate) struct Abilities {
     /// It says whether it was told something at work.
     pub(crate) says_that_it_was_told: Says,
     pub(crate) loads: bool,
+    pub(crate) forks: bool,
     /// It has loaded a session before it has told what is in it.
     pub(crate) replays_late: bool,
     /// After its first death it works.
@@ -109,6 +114,7 @@ impl Default for Abilities {
             steers: true,
             says_that_it_was_told: Says::AtOnce,
             loads: true,
+            forks: true,
             replays_late: false,
             dies_always: false,
             hook: Hook::None,
@@ -349,7 +355,7 @@ impl Process {
                 "agentCapabilities": {
                     "loadSession": abilities.loads,
                     "promptCapabilities": {"embeddedContext": true},
-                    "sessionCapabilities": {"fork": {}, "close": {}, "systemPrompt": {}},
+                    "sessionCapabilities": {"fork": abilities.forks, "close": {}, "systemPrompt": {}},
                 },
                 "_meta": {"steering": {"supported": abilities.steers}},
             })),
@@ -516,7 +522,17 @@ impl Process {
                 {"optionId": "no", "name": "No", "kind": "reject_once"}]);
             let asked = json!({"sessionId": session, "toolCall": {"toolCallId": "call-1"},
                 "options": options});
-            let answer = self.ask("session/request_permission", asked).await;
+            let beside = |status: &str| {
+                if task.contains(BESIDE) {
+                    let update = json!({"sessionUpdate": "tool_call_update", "toolCallId": "call-2",
+                        "name": "read", "kind": "read", "rawInput": {"path": "a"}, "status": status});
+                    self.update(&session, update);
+                }
+            };
+            beside("in_progress");
+            let (_, mut answer) = self.begin_to_ask("session/request_permission", asked);
+            beside("completed");
+            let answer = answer.recv().await.unwrap_or_default();
             if answer["outcome"]["outcome"] == "cancelled" {
                 self.respond(&id, Ok(json!({"stopReason": "cancelled"})));
                 return false;
@@ -539,6 +555,21 @@ impl Process {
             let _ = answer.recv().await;
             say("I did without");
             self.respond(&id, done(100));
+            return false;
+        }
+        if task.contains(LAUNCHES) {
+            let mut steered = self.steered.subscribe();
+            let _ = steered.wait_for(|steered| !steered.is_empty()).await;
+            let call = |id: &str, name: &str, status: &str| {
+                let read = json!([{"type": "content", "content": {"type": "text", "text": "dry"}}]);
+                let update = json!({"sessionUpdate": "tool_call", "toolCallId": id, "name": name,
+                    "rawInput": {"of": id}, "status": status, "content": read});
+                self.update(&session, update);
+            };
+            call("call-1", "read", "completed");
+            call("call-2", "asyncagents_task", "in_progress");
+            let _ = cancels.changed().await;
+            self.respond(&id, Ok(json!({"stopReason": "cancelled"})));
             return false;
         }
         if text.contains(LISTENS) {

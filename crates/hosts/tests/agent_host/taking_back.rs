@@ -55,6 +55,7 @@ impl Wire for Queueing {
             id: "theirs".to_owned(),
             found: Default::default(),
             process: None,
+            forks: false,
         };
         Ok(Box::new(Process {
             agent: self.clone(),

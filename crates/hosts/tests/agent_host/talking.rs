@@ -4,11 +4,13 @@ use std::{collections::BTreeMap, time::Duration};
 
 use asyncagents_core::{
     agent::Kind,
+    fork::Plan,
     id::{PostId, SessionId, TaskId},
     lifecycle::Standing,
+    moment::Moment,
     notify::Message,
     port::{Delivery, Host, Inheritance, NewSession, Notice, Report, SessionEvent},
-    progress::Observation,
+    progress::{Observation, Progress},
     question::{Answered, Question, QuestionKind, Reply},
     skill::{Role, Terms},
     task::Outcome,
@@ -23,7 +25,10 @@ use tokio::time::{sleep, timeout};
 
 use crate::{
     crashing::hangs,
-    fake::{ASKS, Abilities, CHANGES, CHOOSES, FakeAgent, Hook, LISTENS, Says, TAKES_BACK},
+    fake::{
+        ASKS, Abilities, BESIDE, CHANGES, CHOOSES, FakeAgent, Hook, LAUNCHES, LISTENS, Says,
+        TAKES_BACK,
+    },
     world::{World, child, ended, until},
 };
 
@@ -322,6 +327,78 @@ async fn rules_answer_without_asking() {
         let end = ended(&host, &session, &task.prompt(0)).await;
         assert_eq!(said(&end), answer);
     }
+}
+
+/// Whoever follows it knows that it asks, also when another of its calls has ended.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_question_is_open_until_it_is_answered() {
+    let world = World::new(FakeAgent::default());
+    let (host, task) = (world.host(), TaskId::from_random(1));
+    let session = child(&world, &task).await;
+    let mut events = host.subscribe();
+    let prompt = plain::prompt(task.prompt(0), &format!("{ASKS} {BESIDE}"));
+    host.prompt(&session, prompt).await.expect("it is taken");
+    let mut progress = Progress::default();
+    let mut counted_while_it_asks = 0;
+    let mut is_answered = false;
+    let heard = async {
+        while let Some(report) = events.next().await {
+            let Report::Session(_, SessionEvent::Observed { what, .. }) = report else {
+                continue;
+            };
+            progress.note(&what, Moment::from_millis(0));
+            if is_answered && progress.asking.is_empty() {
+                return;
+            }
+            let asks = progress.asking.keys().next().cloned();
+            if progress.spent.turns > 0 && !is_answered {
+                counted_while_it_asks = progress.spent.turns;
+                let name = asks.expect("it still asks");
+                let taken = host.answer(&session, &name, Reply::Once).await;
+                assert_eq!(taken, Ok(Answered::Taken));
+                is_answered = true;
+            }
+        }
+    };
+    timeout(Duration::from_secs(60), heard)
+        .await
+        .expect("answered");
+    assert_eq!(
+        counted_while_it_asks, 1,
+        "what it uses is counted meanwhile"
+    );
+    let end = ended(&host, &session, &task.prompt(0)).await;
+    assert_eq!(said(&end), "made");
+}
+
+/// Our tools are called on another way than that on which an agent tells what it does.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_fork_has_what_was_read_before_it_was_launched() {
+    let world = World::new(FakeAgent::default());
+    let (host, task) = (world.host(), TaskId::from_random(1));
+    let session = child(&world, &task).await;
+    let prompt = plain::prompt(task.prompt(0), LAUNCHES);
+    host.prompt(&session, prompt).await.expect("it is taken");
+    until("it works", || {
+        world.agent.asked("session/prompt").len() == 1
+    })
+    .await;
+    let plan = Plan::default();
+    let mut forked = Box::pin(host.recent(&session, &plan));
+    let early = timeout(Duration::from_millis(50), &mut forked).await;
+    assert!(early.is_err(), "it has not told of its launch");
+    let word = Notice {
+        id: task.message(1),
+        message: Message {
+            visible: "go".to_owned(),
+            hidden: String::new(),
+        },
+    };
+    host.deliver(&session, word).await.expect("it is told");
+    let recent = forked.await.expect("read");
+    let said = format!("{:?}", recent.transcript);
+    assert!(said.contains("dry"), "{said}");
+    host.abort(&session).await.expect("stopped");
 }
 
 fn hooked(hook: Hook) -> World {

@@ -188,6 +188,7 @@ impl World {
         let opened = Entry::AgentSession {
             id: theirs.to_owned(),
             process: None,
+            forks: true,
         };
         let filed = transact(&*self.store as &dyn Store, move |journal| {
             journal.file(&session, &opened, begun)?;

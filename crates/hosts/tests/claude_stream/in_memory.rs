@@ -196,6 +196,7 @@ async fn the_records_of_a_turn_are_told_in_order() {
             input: name.map(|_| r#"{"command":"ls"}"#.to_owned()),
             began: name.is_some(),
             outcome,
+            ..ToolNews::default()
         })
     };
     assert_eq!(

@@ -162,6 +162,15 @@ impl Rules {
             {
                 Verdict::AskEach
             }
+            // A rule may be about what it does, which is not said.
+            Ruled::Allow
+                if kind == Kind::Run
+                    && !call.is_exact
+                    && permissions.restrict(tool)
+                    && !permissions.frees(tool, kind, target) =>
+            {
+                Verdict::AskEach
+            }
             Ruled::Allow => Verdict::Allow,
             // Our own agent reads freely with its tools, this one with commands. Which files they read
             // is for a sandbox to say.

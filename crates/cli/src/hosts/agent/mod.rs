@@ -161,10 +161,8 @@ impl AgentHosts {
         let speaker = programs::speaker(name, &said, folder).await;
         if let Some(program) = said.command.first() {
             programs::find_said(name, program, folder)?;
-        } else if speaker == Speaker::Acp
-            && let Some(known) = AgentProgram::named(name)
-        {
-            find_adapter(known, folder).await?;
+        } else if speaker == Speaker::Acp {
+            find_adapter(programs::known_program(name)?, folder).await?;
         }
         let home = home().unwrap_or_default();
         let place = AgentPlace {

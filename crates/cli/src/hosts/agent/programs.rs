@@ -101,6 +101,15 @@ struct Kept {
     _life: Box<dyn Any + Send + Sync>,
 }
 
+/// What starts an agent whose command the user has not set.
+///
+/// # Errors
+/// With a sentence that says what to set.
+pub(super) fn known_program(name: &str) -> anyhow::Result<&'static AgentProgram> {
+    let known = AgentProgram::named(name);
+    known.ok_or_else(|| anyhow!("it is not said how `{name}` is started; set hosts.{name}.command"))
+}
+
 impl AgentPrograms {
     /// The program, if there is one.
     ///
@@ -118,11 +127,7 @@ impl AgentPrograms {
         }
         match self.speaker {
             Speaker::Acp => {
-                let known = AgentProgram::named(&self.name);
-                let known = known.ok_or_else(|| {
-                    let name = &self.name;
-                    anyhow!("it is not said how `{name}` is started; set hosts.{name}.command")
-                })?;
+                let known = known_program(&self.name)?;
                 let Adapter {
                     program,
                     arguments,

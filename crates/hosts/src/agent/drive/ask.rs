@@ -153,6 +153,11 @@ impl Driver {
         });
     }
 
+    /// Whether it waits for an answer.
+    pub(super) fn asks(&self) -> bool {
+        !self.asked.is_empty()
+    }
+
     /// The agent does not want an answer any more.
     pub(super) fn withdrawn(&mut self, theirs: &str) {
         let mut open = self.asked.iter();

@@ -60,15 +60,23 @@ impl Driver {
         let Some(mut live) = self.live.take() else {
             return self.connect().await;
         };
+        // It may be cancelled before it has got even this.
+        live.told = said
+            .id
+            .iter()
+            .map(|post| (post.clone(), self.sent))
+            .collect();
         (self.sent, self.over, live.is_cancelled) = (until, None, false);
-        live.steered.clear();
         let model = live.said_model.take().map(|model| model.as_str().into());
         let fresh = said.about_tokens();
         let model = model.unwrap_or(self.model.clone());
         let mut turn = Turn::begin(model, (self.window, fresh), until);
-        if let Some(cost) = live.owed.take() {
+        if let Some(cost) = self.owed.take() {
             turn.costs(cost);
         }
+        self.orders
+            .activity
+            .send_modify(|activity| activity.is_at_work = true);
         let mut heartbeat = time::interval_at(time::Instant::now() + HEARTBEAT, HEARTBEAT);
         // Some are told of something through the journal alone: their tasks run elsewhere.
         let store = self.shared.sessions.store.clone();
@@ -145,7 +153,7 @@ impl Driver {
                         // A process that was stopped finds out by this that another has taken over.
                         self.check_ours().await?;
                         // Else its silence counts: it may have been stopped, or wait for nothing.
-                        if turn.has_open_calls() || !self.asked.is_empty() {
+                        if turn.has_open_calls() || self.asks() {
                             self.shared.report(&self.session.id, SessionEvent::Alive);
                         }
                     }
@@ -156,7 +164,11 @@ impl Driver {
                 }
             }
         };
-        self.settle(live, turn, ended, aborted).await
+        let settled = self.settle(live, turn, ended, aborted).await;
+        self.orders
+            .activity
+            .send_modify(|activity| activity.is_at_work = false);
+        settled
     }
 
     /// Looks at what has come into the session.
@@ -207,10 +219,7 @@ impl Driver {
         {
             // The agent was stopped before it got these: the next prompt has them.
             let untold = live.connection.take_untold();
-            let before = live
-                .steered
-                .iter()
-                .filter(|(post, _)| untold.contains(post));
+            let before = live.told.iter().filter(|(post, _)| untold.contains(post));
             let before = before.map(|(_, sent)| *sent).min();
             self.sent = self.sent.min(before.unwrap_or(u64::MAX));
         }
@@ -257,7 +266,7 @@ impl Driver {
         let unsent: Vec<Filed> = self.unsent().cloned().collect();
         if let Some(last) = unsent.last() {
             let message = message::message(&unsent);
-            live.steered
+            live.told
                 .extend(message.id.clone().map(|post| (post, self.sent)));
             live.tell(last.seq, message);
         }
@@ -345,6 +354,19 @@ impl Driver {
             self.save(entries).await?;
         }
         for what in observed {
+            if matches!(&what, Observation::ToolCalled { tool, .. } if launches(tool)) {
+                let now = time::Instant::now();
+                self.orders
+                    .activity
+                    .send_modify(|activity| activity.launched = Some(now));
+            }
+            let what = match what {
+                // An answer would say that nothing is asked any more, and another call may be.
+                Observation::Turned(_) if self.asks() => {
+                    Observation::Counted(self.conversation.totals().clone())
+                }
+                what => what,
+            };
             self.observe(what);
         }
         Ok(())
@@ -356,6 +378,11 @@ impl Driver {
         let event = SessionEvent::Observed { key, what };
         self.shared.report(&self.session.id, event);
     }
+}
+
+/// Whether this is what an agent calls our tool that launches tasks.
+fn launches(tool: &str) -> bool {
+    tool == "task" || tool.ends_with("_task")
 }
 
 /// Whether an agent has done what it may not do unasked.

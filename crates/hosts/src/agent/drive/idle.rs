@@ -4,6 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use asyncagents_core::{
     agent::End,
+    budget::Cost,
     port::{SessionEvent, Store},
     question::Reply,
 };
@@ -63,7 +64,7 @@ impl Driver {
                     return Ok(true);
                 }
                 () = &mut written => return Ok(true),
-                () = drained(&mut self.live) => {}
+                () = drained(&mut self.live, &mut self.owed) => {}
                 () = at(until) => {
                     if let Some(live) = self.live.take() {
                         let _ = time::timeout(CLOSE_TIMEOUT, live.connection.close()).await;
@@ -121,7 +122,7 @@ pub(super) async fn written(store: Arc<dyn Store>, version: Option<i64>) {
 
 /// Takes in what an agent says while it has no work. Nobody follows that: what it asks for is not
 /// permitted.
-async fn drained(live: &mut Option<Live>) {
+async fn drained(live: &mut Option<Live>, owed: &mut Option<Cost>) {
     let Some(live) = live else {
         return std::future::pending().await;
     };
@@ -131,7 +132,7 @@ async fn drained(live: &mut Option<Live>) {
                 let reject = Reply::Reject { text: None };
                 live.connection.reply(&ask.id, &reject);
             }
-            WireEvent::Spent(cost) => live.owed = Some(live.owed.unwrap_or_default() + cost),
+            WireEvent::Spent(cost) => *owed = Some(owed.unwrap_or_default() + cost),
             WireEvent::Model(model) => live.said_model = Some(model),
             // The next sum has this one in it.
             WireEvent::CostSum(_)

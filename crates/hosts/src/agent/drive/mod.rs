@@ -56,6 +56,10 @@ pub(super) struct Driver {
     broken: Option<String>,
     crashes: u32,
     cost: CostCounter,
+    /// What the session that this one begins with had cost: some agents go on with its sum.
+    cost_of_base: Cost,
+    /// What it has spent while it had no work.
+    owed: Option<Cost>,
     /// Which model answers, as far as the agent has said.
     model: ModelName,
     /// What its window holds, as far as the agent has said.
@@ -71,12 +75,12 @@ struct Live {
     events: EventReceiver,
     /// What it is told in the middle of its work, until it says whether it has got that.
     telling: Option<Telling>,
-    /// What it was told in the middle of the turn, and the newest entry that it had got before.
-    steered: Vec<(PostId, u64)>,
+    /// What it was told with the turn and in the middle of it, and the newest entry that it had got before
+    /// each.
+    told: Vec<(PostId, u64)>,
     /// It was told to stop, because its run has ended.
     is_cancelled: bool,
-    /// What it has spent while it had no work, and the model that it said then.
-    owed: Option<Cost>,
+    /// The model that it has said while it had no work.
     said_model: Option<String>,
     /// Since when it has no work.
     idle_since: time::Instant,
@@ -88,9 +92,8 @@ impl Live {
             connection,
             events,
             telling: None,
-            steered: Vec::new(),
+            told: Vec::new(),
             is_cancelled: false,
-            owed: None,
             said_model: None,
             idle_since: time::Instant::now(),
         }
@@ -141,15 +144,14 @@ impl Driver {
             journal.drive(&session, &driver)?;
             let whole = WholeSession::read(journal, &session)?;
             let whole = whole.ok_or(SessionError::NotOurs)?;
-            let base = whole.session.base.as_ref();
-            let base = base.map(|base| journal.entries(&base.session, 0, base.until));
-            Ok((whole, base.transpose()?))
+            Ok(whole)
         });
-        let (whole, base) = claimed.await?;
+        let whole = claimed.await?;
         let conversation = whole.conversation();
         let mut driver = Self {
-            cost: CostCounter::new(conversation.totals().cost),
-            fork_of: base.as_deref().and_then(agents_session),
+            cost_of_base: cost_of(whole.before.iter().flatten()),
+            cost: CostCounter::new(Cost::default()),
+            fork_of: whole.before.last().and_then(|base| agents_session(base)),
             model: whole.session.model.clone(),
             window: window(&whole.own),
             session: whole.session,
@@ -167,6 +169,7 @@ impl Driver {
             broken: None,
             crashes: 0,
             asked: HashMap::new(),
+            owed: None,
             reports: 0,
         };
         driver.fold(&whole.own);
@@ -258,6 +261,14 @@ fn window(entries: &[Filed]) -> u64 {
         _ => None,
     });
     newest.unwrap_or_default()
+}
+
+fn cost_of<'e>(entries: impl Iterator<Item = &'e Filed>) -> Cost {
+    let costs = entries.filter_map(|filed| match &filed.entry {
+        Entry::Answered { answer, .. } => answer.cost,
+        _ => None,
+    });
+    costs.fold(Cost::default(), |sum, cost| sum + cost)
 }
 
 /// The agent's name for a session, of its entries.

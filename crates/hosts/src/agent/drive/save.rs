@@ -96,7 +96,7 @@ impl Driver {
         for filed in news {
             self.conversation.take(&without_result(filed));
             match &filed.entry {
-                Entry::AgentSession { id, process } => {
+                Entry::AgentSession { id, process, .. } => {
                     (self.agents, self.process) = (Some(id.clone()), process.clone());
                 }
                 Entry::ToolBegan { .. } => self.has_begun = true,

@@ -38,6 +38,7 @@ impl Driver {
         };
         let mut orders = std::mem::replace(&mut self.orders, Orders::closed());
         let mut aborted = None;
+        let mut replies = Vec::new();
         let started = {
             let starting = self.load_or_begin(first);
             tokio::pin!(starting);
@@ -49,14 +50,19 @@ impl Driver {
                             aborted = Some(done);
                             break None;
                         }
+                        Some(Command::Reply(question, reply)) => replies.push((question, reply)),
                         // What has come is looked at when it has started.
-                        Some(Command::Look | Command::Reply(..)) => {}
+                        Some(Command::Look) => {}
                         None => return Err(SessionError::NotOurs),
                     },
                 }
             }
         };
         self.orders = orders;
+        for (question, reply) in replies {
+            // Nobody waits for the answer any more, but there may be words in it.
+            self.tell_later(&question, &reply).await?;
+        }
         let Some(started) = started else {
             self.finish(End::Aborted).await?;
             if let Some(done) = aborted {
@@ -74,9 +80,14 @@ impl Driver {
                 let newest = self.posts.iter().filter(found).map(|filed| filed.seq).max();
                 self.sent = self.conversation_seen().max(newest.unwrap_or(0));
                 self.live = Some(live);
-                self.cost = CostCounter::new(self.conversation.totals().cost);
-                let (id, process) = (opened.id, opened.process);
-                self.save(vec![Entry::AgentSession { id, process }]).await?;
+                let before = self.cost_of_base + self.conversation.totals().cost;
+                self.cost = CostCounter::new(before);
+                let session = Entry::AgentSession {
+                    id: opened.id,
+                    process: opened.process,
+                    forks: opened.forks,
+                };
+                self.save(vec![session]).await?;
             }
             Err(error @ WireError::NotStarted(_)) => self.broken = Some(error.to_string()),
             // Nothing was said to it yet. What one process could not, the next one may: two that
