@@ -215,14 +215,22 @@ fn output(update: &Value) -> String {
     if !texts.is_empty() {
         return texts.join("\n");
     }
-    let code = update.pointer("/_meta/terminal_exit/exit_code");
-    let code = code.or_else(|| update.pointer("/rawOutput/exit_code"));
     match &update["rawOutput"] {
-        _ if code == Some(&json!(0)) => String::new(),
-        _ if let Some(code) = code => format!("exit code {code}"),
-        Value::Null => String::new(),
+        Value::Null => exit_code(&update["_meta"]["terminal_exit"]),
         Value::String(text) => text.clone(),
+        // All that Codex says of a file that it has read.
+        Value::Object(fields) if fields.len() == 1 && fields.contains_key("exit_code") => {
+            exit_code(&update["rawOutput"])
+        }
         other => other.to_string(),
+    }
+}
+
+/// How a command has ended, if not well.
+fn exit_code(said: &Value) -> String {
+    match said["exit_code"].as_i64() {
+        None | Some(0) => String::new(),
+        Some(code) => format!("exit code {code}"),
     }
 }
 
@@ -287,6 +295,11 @@ mod tests {
         };
         assert_eq!(ends(0), Some(ToolOutcome::Done(String::new())));
         assert_eq!(ends(2), Some(ToolOutcome::Done("exit code 2".to_owned())));
+        let more = json!({"sessionUpdate": "tool_call_update", "toolCallId": "1",
+            "status": "completed", "rawOutput": {"exit_code": 0, "stdout": "dry"}});
+        let more = tool(&more).and_then(|news| news.outcome);
+        let all = r#"{"exit_code":0,"stdout":"dry"}"#.to_owned();
+        assert_eq!(more, Some(ToolOutcome::Done(all)));
     }
 
     /// A model may write anything into the input of a call, and agents make titles of it.
